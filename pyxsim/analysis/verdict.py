@@ -142,6 +142,7 @@ SPENT = {
     "link": "busy links",
     "arbitration": "lost arbitration",
     "queue": "head-of-line blocking",
+    "fault": "faults and retry of links",
     "pause": "PFC pauses of the NPU",
     "window": "windows and credit",
     "rate": "rate limits",

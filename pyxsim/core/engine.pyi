@@ -344,7 +344,7 @@ class Engine:
         -------
         dict of ndarray, shape (messages,)
             serial, klass, at (sent), first (flit launched), last (flit arrived), hops (routers passed, summed over
-            packets), packets, flits; with attribution parts, shape (messages, 8), in the order of CAUSES.
+            packets), packets, flits; with attribution parts, shape (messages, 9), in the order of CAUSES.
         """
     def waits(self) -> dict[str, IntArray]:
         """Return what the packets delivered so far spent their time on, with attribution.
@@ -368,7 +368,7 @@ class Engine:
         Returns
         -------
         ndarray of int64, shape (rows, 11)
-            message, packet, link, the eight parts; of all packets with attribution 2, of the watched message with 1.
+            message, packet, link, the parts; of all packets with attribution 2, of the watched message with 1.
         """
     def watch(self, message: int, packet: int) -> None:
         """Note the events of a packet from now on."""

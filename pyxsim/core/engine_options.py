@@ -32,8 +32,8 @@ EQUAL_SHARE, POWER_SHARE = -1, -2
 # Events of a watched packet.
 EVENTS = ("opened", "routed", "granted", "switched", "launched", "arrives", "wasted")
 
-# Parts of a message's latency: the columns of its split (docs/attribution.md). The last five are waits.
-CAUSES = ("source", "serialisation", "hops", "vc", "credit", "link", "arbitration", "queue")
+# Parts of a message's latency: the columns of its split (docs/attribution.md). The last six are waits.
+CAUSES = ("source", "serialisation", "hops", "vc", "credit", "link", "arbitration", "queue", "fault")
 MOST_TAGS = 32  # traffics that attribution distinguishes
 
 # Limits of partitions: how many (one thread each), and the cycles of an epoch.

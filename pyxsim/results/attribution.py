@@ -82,7 +82,7 @@ class Attribution:
     messages
         int64[V]: delivered messages; of open traffic, measured packets.
     parts
-        int64[V, 8]: the parts of their latency, added up, in the order of PARTS.
+        int64[V, 9]: the parts of their latency, added up, in the order of PARTS.
     blame
         Columns, one row per link, victim, culprit (-1: none) and cause: codes of the lists above and of PARTS,
         `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
@@ -130,8 +130,13 @@ class Attribution:
         np.add.at(sums, self.blame["cause"], self.blame["cycles"])
         return dict(zip(PARTS, sums.tolist(), strict=True))
 
+    @property
+    def parts_shown(self) -> tuple[str, ...]:
+        """The parts that tables and pictures show: `fault` only if any message met one."""
+        return PARTS if self.parts[:, PARTS.index("fault")].any() else PARTS[:-1]
+
     def congestion(self, what: str = "cycles") -> IntArray:
-        """Return int64[L, V, 8]: cycles ("packets": stays) of each link, victim and part, over all culprits."""
+        """Return int64[L, V, 9]: cycles ("packets": stays) of each link, victim and part, over all culprits."""
         sums = np.zeros((len(self.link_names), len(self.traffic_names), len(PARTS)), np.int64)
         np.add.at(sums, tuple(self.blame[name] for name in ("link", "victim", "cause")), self.blame[what])
         return sums
@@ -246,7 +251,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class _Profiles:
-    """Waiting at each link: float64[L, 8], the share of each cause; and its main victim and culprit."""
+    """Waiting at each link: float64[L, 9], the share of each cause; and its main victim and culprit."""
 
     causes: NDArray[np.float64]
     main: list[tuple[int, int]]

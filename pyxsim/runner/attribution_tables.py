@@ -42,7 +42,7 @@ def attribution(network: Backend, traffic: Sequence[str]) -> Attribution | None:
 def of_open_traffic(
     network: Backend, classes: Sequence[str], messages: IntArray, parts: IntArray
 ) -> Attribution | None:
-    """Return the attribution of open traffic; `messages`, `parts`: int64[classes], int64[classes, 8] of the
+    """Return the attribution of open traffic; `messages`, `parts`: int64[classes], int64[classes, 9] of the
     measurement."""
     records = network.attribution()
     if records is None:

@@ -63,9 +63,6 @@ def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:
     if experiment.traffic is not None:
         problem = "packets may be lost when routes change, but [traffic] waits for all of them"
         yield InputError(problem, key=key, allowed="without [traffic]")
-    if experiment.output.level:
-        problem = "attribution does not support packets that are rerouted"
-        yield InputError(problem, key="output.attribution", allowed="'off', or without network.reroute")
     if experiment.run.mpi:
         yield InputError("cannot be combined with run.mpi (--mpi)", key=key, allowed="one process")
     for number, fault in enumerate(experiment.faults):
@@ -85,11 +82,7 @@ def _effect(fault: Fault) -> str:
 
 
 def _of_flits(experiment: Experiment) -> Iterator[InputError]:
-    loses = any(fault.loses for fault in experiment.faults)
     retry, faults = experiment.network.retry is not None, list(enumerate(experiment.faults))
-    if experiment.output.level and (loses or retry):
-        problem = "attribution does not support flits that are lost or retransmitted"
-        yield InputError(problem, key="output.attribution", allowed="'off', or without bit errors, losses and retry")
     for number, fault in faults:
         key = f"faults[{number}]"
         if fault.loses and not retry:

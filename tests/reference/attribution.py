@@ -13,10 +13,10 @@ from pyxsim.core.engine_options import CAUSES, STORE_AND_FORWARD
 from pyxsim.reference.components import Message, Packet
 from tests.reference.recording import Event, Log, RecordingEngine, RecordingLane, RecordingVC, State, Visit
 
-HELD_UP = ("vc", "credit", "link", "arbitration", "queue")  # and in this order, where it matters
+HELD_UP = ("vc", "credit", "link", "arbitration", "queue", "fault")  # and in this order, where it matters
 NO_TRAFFIC = -1
 
-StayRow = tuple[int, ...]  # message, packet, link, and the eight parts
+StayRow = tuple[int, ...]  # message, packet, link, and the parts
 Blame = tuple[int, int, int, str]  # link, victim, culprit, cause
 Wait = tuple[int, int]  # for credits: which states, since when
 
@@ -50,6 +50,7 @@ class Tail:
     switched: list[Event] = field(init=False)  # in each router
     arrives: list[Event] = field(init=False)  # in each input VC, at its sink
     entered: list[int] = field(init=False)  # when it could first be launched on those links
+    sound: list[int] = field(init=False)  # when it would arrive at the end of each link without faults and retry
 
     def __post_init__(self) -> None:
         mine = [event for event in self.log.events[self.packet] if event[4] == self.packet.size - 1]
@@ -57,6 +58,14 @@ class Tail:
             [event for event in mine if event[1] == what] for what in ("launched", "switched", "arrives")
         )
         self.entered = self.log.entered[self.packet, self.packet.size - 1]
+        self.sound = self.log.sound[self.packet, self.packet.size - 1]
+
+    def on_the_link(self, stay: Stay, i: int) -> None:
+        """From its launch on the `i`-th link to its arrival."""
+        launch, end = self.launched[i][0], self.arrives[i][0]
+        sound = min(self.sound[i], end)
+        stay.spend("hops", sound - launch)
+        stay.spend("fault", end - sound)
 
 
 class Attribution:
@@ -70,7 +79,7 @@ class Attribution:
         stages = options.rc + options.va + (options.st if self.ticks > 1 else 0) - int(options.speculative)
         self.alone = int(stages) // self.ticks  # from the arrival of a head to its link, if nothing is in its way
         self.starts: dict[int, tuple[list[int], list[Message]]] = {}  # by link: when flits started, of which message
-        for t, link, _, message, _, _ in machine.launches:
+        for t, link, _, message, _, _ in machine.log.starts:
             cycles, messages = self.starts.setdefault(link, ([], []))
             cycles.append(t)
             messages.append(machine.messages[message])
@@ -93,7 +102,7 @@ class Attribution:
         )
 
     def splits(self) -> list[list[int]]:
-        """The eight parts of every message; -1 for those that have not arrived."""
+        """The parts of every message; -1 for those that have not arrived."""
         rows = [[-1] * len(CAUSES) for _ in self.machine.messages]
         for packet, stays in self.packets:  # in the order in which they arrived: the last one counts
             if packet.message.last_arrival >= 0:
@@ -109,7 +118,8 @@ class Attribution:
             for stay in stays:
                 for part, spent in stay.parts.items():
                     if spent:
-                        key = (stay.link, victim, stay.culprits.get(part, victim), part)
+                        blamed = stay.culprits.get(part, NO_TRAFFIC if part == "fault" else victim)
+                        key = (stay.link, victim, blamed, part)
                         cycles[key] += spent
                         times[key] += 1
         return {key: (cycles[key], times[key]) for key in cycles}
@@ -139,7 +149,7 @@ class Attribution:
             part, culprit = self.source_part(lane, message, t)
             stay.spend(part)
             stay.blame(part, culprit)
-        stay.spend("hops", tail.arrives[0][0] - launch)
+        tail.on_the_link(stay, 0)
         return stay
 
     def source_part(self, lane: RecordingLane, message: Message, t: int) -> tuple[str, Message | None]:
@@ -155,10 +165,11 @@ class Attribution:
     def in_a_buffer(self, tail: Tail, i: int, vc: RecordingVC) -> Stay:
         """The `i`-th one that it came to: in the VC, across the switch, in the output queue, on its way."""
         won, entered = tail.switched[i][0], tail.entered[i]
-        launch, end = tail.launched[i + 1][0], tail.arrives[i + 1][0]
+        launch = tail.launched[i + 1][0]
         stay = Stay(tail.switched[i][2])
         across = min(entered - won, self.alone)
-        stay.spend("hops", across + end - launch)
+        stay.spend("hops", across)
+        tail.on_the_link(stay, i + 1)
         stay.spend("serialisation", entered - won - across)
         hops = self.in_the_vc(stay, tail.packet, vc, range(tail.arrives[i][0], won), self.alone - across)
         self.in_the_queue(stay, tail.packet.message, range(entered, launch), self.alone - across - hops)
@@ -196,15 +207,19 @@ class Attribution:
         """`alone`: what is left of the cycles that it would spend here if nobody else were there, K - H."""
         entries = self.machine.links[stay.link].entries
         since = max(t for t, other, first in entries if other is message and first and t <= cycles.start)
-        others = [t for t in range(since, cycles.stop) if self.last_on(stay.link, t) is not message]
-        before = sum(t < cycles.start for t in others)
-        behind = len(others) - before
-        own = len(cycles) - behind
+        queued = range(since, cycles.stop)
+        faults = [t for t in queued if self.machine.links[stay.link].lacks_only_faults(t)]
+        others = [t for t in queued if t not in faults and self.last_on(stay.link, t) is not message]
+        before, late = (sum(t < cycles.start for t in some) for some in (others, faults))
+        behind, outage = len(others) - before, len(faults) - late
+        own = len(cycles) - behind - outage
         hops = min(own, alone)
-        held = min(own - hops, before)
+        delayed = min(own - hops, late)
+        held = min(own - hops - delayed, before)
         stay.spend("hops", hops)
+        stay.spend("fault", outage + delayed)
         stay.spend("link", behind + held)
-        stay.spend("serialisation", own - hops - held)
+        stay.spend("serialisation", own - hops - delayed - held)
         if others:
             stay.blame("link", self.last_on(stay.link, others[-1]))
 
@@ -264,7 +279,7 @@ class Attribution:
     def downstream(self, states: dict[int, State], start: int, end: int) -> Message | None:
         link = self.machine.links[states[end].link]
         downstream = link.inputs[states[end].vc].states
-        for t in range(end, start - link.credit_delay - 1, -1):
+        for t in range(end, start - link.sound_credit_delay - 1, -1):
             part = self.part(downstream[t], t) if t in downstream else "nothing"
             if part == "credit" and self.last_of(downstream, t) >= end:
                 continue  # it is not over

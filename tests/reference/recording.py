@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from pyxsim.reference.allocators import rotate
@@ -47,9 +50,13 @@ class Log:
     """What flits and packets did."""
 
     launches: list[Launch] = field(default_factory=list)
+    starts: list[Launch] = field(default_factory=list)
+    """The launches of flits that are not sent again."""
     events: defaultdict[Packet, list[Event]] = field(default_factory=lambda: defaultdict(list))
     entered: defaultdict[tuple[Packet, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     """Cycles in which a flit entered each output link, or its queue."""
+    sound: defaultdict[tuple[Packet, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Cycles in which a flit would arrive at the end of each link without faults and retry."""
     before: dict[Message, Message] = field(default_factory=dict)
     """The message before it in its source queue, when it joined."""
     first: dict[Message, int] = field(default_factory=dict)
@@ -94,12 +101,39 @@ class RecordingLink(Link):
     log: Log = field(default_factory=Log)
     # Every flit passed to the link or its queue: cycle, message, whether its message had no other flit in the queue.
     entries: list[tuple[int, Message, bool]] = field(default_factory=list)
+    # What it would be without faults: cycles per flit, delays, when the next flit could start after the last one that
+    # is not sent again, and the earlier values of that with the cycles from which on they hold.
+    sound_s: Fraction = Fraction(0)
+    sound_delay: int = 0
+    sound_credit_delay: int = 0
+    sound_clear: Fraction = Fraction(0)
+    sound_from: list[int] = field(default_factory=list)
+    sound_was: list[Fraction] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sound_s, self.sound_delay, self.sound_credit_delay = self.s, self.delay, self.credit_delay
 
     def launch(self, flit: Flit, vc: int, t: int) -> None:
+        start, new = max(Fraction(t), self.clear), self.retry is None or not self.retry.again
         super().launch(flit, vc, t)
         packet = flit.packet
-        self.log.note(packet, t, "launched", self.number, vc, flit.index)
-        self.log.launches.append((t, self.number, vc, packet.message.number, packet.index, flit.index))
+        row = (t, self.number, vc, packet.message.number, packet.index, flit.index)
+        self.log.launches.append(row)
+        if new:
+            self.log.note(packet, t, "launched", self.number, vc, flit.index)
+            self.log.starts.append(row)
+            self.log.sound[packet, flit.index].append(math.ceil(start + self.sound_s) + self.sound_delay)
+            self.set_sound(t, start + self.sound_s)
+
+    def set_sound(self, since: int, clear: Fraction) -> None:
+        self.sound_clear = clear
+        self.sound_from.append(since)
+        self.sound_was.append(clear)
+
+    def lacks_only_faults(self, t: int) -> bool:
+        """Return whether it would be available at the end of cycle `t`, before step 5, without faults and retry."""
+        number = bisect_right(self.sound_from, t)
+        return number == 0 or self.sound_was[number - 1] < t + 1
 
     def accept(self, flit: Flit, vc: int, t: int, enters: int, tick: int) -> None:
         self.log.entered[flit.packet, flit.index].append(enters)
@@ -133,21 +167,26 @@ class RecordingLane(Lane):
         super().join(message, t)
 
     def step(self, t: int) -> tuple[bool, Flit | None]:
-        available, busy = self.link.available(t), self.busy
+        transmits, busy = self.link.sound_clear >= t + 1, self.busy
         opened, flit = super().step(t)
         for queue in self.queues:
             if queue:
                 self.log.first.setdefault(queue[0], t + 1)
         if not busy:
-            state = IDLE if available else MOVING
+            state = MOVING if transmits else IDLE
         else:
-            state = MOVING if flit is not None or not available else self.silence(t)
+            state = MOVING if flit is not None or transmits else self.silence(t)
         self.lacking = -1 if state.what != "credit" else t if self.lacking < 0 else self.lacking
         self.states[t] = state if self.lacking < 0 else replace(state, since=self.lacking)
         return opened, flit
 
     def silence(self, t: int) -> State:
-        """Return why a lane does not launch a flit although its link is available."""
+        """Return why a lane does not launch a flit although its link would be available without faults."""
+        first = [rotate(list(self.open), self.launch_pointer)] if self.open and self.options.ordered else self.open
+        if any(self.payable(vc) for vc in first):
+            return State("fault")
+        if not self.open and self.paused:
+            return State("fault") if any(self.queues) else IDLE
         if self.open:
             return State("credit", self.link.number, rotate(list(self.open), self.launch_pointer))
         waiting = [kind for kind in self.kinds if self.queues[kind.number]]
@@ -202,6 +241,12 @@ class RecordingRouter(Router):
 
     def stall(self, front: Front, link: Link, cause: str, vc: int) -> None:
         super().stall(front, link, cause, vc)
+        first = front.vc.candidates[0]
+        if cause == "serial":
+            full = link.output_queue and link.available(self.cycle)
+            cause = "fault" if link.sound_clear < self.cycle + 1 and not full else cause
+        elif cause in ("vc", "credit") and front.vc.granted < 0 and first.choice and first.link is link and link.down:
+            cause = "fault"
         culprit = self.oldest if cause == "arbitration" else link.outputs[vc].holder if cause == "vc" else None
         state = State(cause, link.number, vc if cause == "credit" else -1, culprit, front.packet)
         self.states.setdefault(front.place, state)
@@ -296,7 +341,11 @@ class RecordingEngine(ReferenceEngine):
             part.log = self.log
 
     def step(self) -> None:
+        carrying = [(link, link.carrying, link.carrying.messages) for link in self.links if link.carrying is not None]
         super().step()
+        for link, carried, before in carrying:
+            if carried.messages > before and carried.rules.share:
+                link.set_sound(self.now, link.clear)
         if (self.now - 1) % self.every == 0:
             for link in self.links:
                 check_credits(link)

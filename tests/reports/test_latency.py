@@ -206,7 +206,7 @@ def test_a_curve_that_knows_what_latency_is_made_of_shows_it() -> None:
     # From above, as the areas are: each ends where the next one begins, the last one at the mean.
     assert [text.get_text() for text in legend.get_texts()] == ["VC" if part == "vc" else part for part in PARTS[::-1]]
     tops = [area.get_paths()[0].get_extents().y1 for area in ax.collections if area.get_label() in ("VC", *PARTS)]
-    assert tops == [0, 1, 3, 6, 10, 15, 21, 28]
+    assert tops == [0, 1, 3, 6, 10, 15, 21, 28, 36]
     del points[1]["latency_source"]
     assert Curve("one that does not", points, 0.5).plot().get_legend() is None
     matplotlib.pyplot.close("all")

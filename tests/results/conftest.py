@@ -139,9 +139,9 @@ def make_result(**changes: Any) -> Result:
 LANES = ["injection lane of NPU 0", "injection lane of NPU 1", "ejection lane of NPU 0", "ejection lane of NPU 1"]
 # message, src, dst, bytes, traffic, sent, arrived, and the parts
 MESSAGES = [
-    (0, 0, 1, 1024, 0, 0, 100, 5, 30, 50, 0, 10, 5, 0, 0),
-    (1, 1, 0, 1024, 0, 0, 80, 0, 30, 50, 0, 0, 0, 0, 0),
-    (3, 0, 1, 64, 1, 10, 100, 20, 0, 40, 5, 0, 0, 15, 10),
+    (0, 0, 1, 1024, 0, 0, 100, 5, 30, 50, 0, 10, 5, 0, 0, 0),
+    (1, 1, 0, 1024, 0, 0, 80, 0, 30, 50, 0, 0, 0, 0, 0, 0),
+    (3, 0, 1, 64, 1, 10, 100, 20, 0, 40, 5, 0, 0, 15, 10, 0),
 ]
 # link, victim, culprit, cause, cycles, packets: each message is a packet
 WAITS = [

@@ -30,7 +30,7 @@ def parts(*cycles: int) -> dict[str, int]:
 
 def test_sums_over_messages_and_over_packets_are_the_same_where_each_is_one_packet(told: Result) -> None:
     assert told.attribution is not None
-    assert told.attribution.of_messages == parts(25, 60, 140, 5, 10, 5, 15, 10)
+    assert told.attribution.of_messages == parts(25, 60, 140, 5, 10, 5, 15, 10, 0)
     assert told.attribution.of_packets == told.attribution.of_messages
     assert sum(told.attribution.of_packets.values()) == 100 + 80 + 90
 
@@ -38,9 +38,9 @@ def test_sums_over_messages_and_over_packets_are_the_same_where_each_is_one_pack
 def test_congestion_adds_up_the_culprits(told: Result) -> None:
     assert told.attribution is not None
     cycles, packets = told.attribution.congestion(), told.attribution.congestion("packets")
-    assert cycles.shape == packets.shape == (8, 2, 8)
+    assert cycles.shape == packets.shape == (8, 2, 9)
     assert cycles.sum() == told.blame["cycles"].sum() == 270
-    assert cycles[0, 1].tolist() == [0, 0, 40, 5, 0, 0, 15, 0]
+    assert cycles[0, 1].tolist() == [0, 0, 40, 5, 0, 0, 15, 0, 0]
     assert packets.sum() == len(told.blame["link"]) == 12
 
 
@@ -70,8 +70,8 @@ def test_the_hottest_links(told: Result) -> None:
 def test_json(told: Result) -> None:
     found = told.json()["attribution"]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["messages"] == found["packets"] == parts(25, 60, 140, 5, 10, 5, 15, 10)
-    assert found["traffic"][1] == {"name": "hot", "messages": 1, **parts(20, 0, 40, 5, 0, 0, 15, 10)}
+    assert found["messages"] == found["packets"] == parts(25, 60, 140, 5, 10, 5, 15, 10, 0)
+    assert found["traffic"][1] == {"name": "hot", "messages": 1, **parts(20, 0, 40, 5, 0, 0, 15, 10, 0)}
     assert found["blame"] == [
         {"victim": "hot", "culprit": "gradients", "cycles": 30},
         {"victim": "gradients", "culprit": "none", "cycles": 10},
@@ -98,7 +98,7 @@ def test_the_file_in_xarray(told: Result, tmp_path: Path, engine: str) -> None:
         assert int(table.cycles.sel(victim="hot", cause="arbitration").sum()) == 15
         lane = table.cycles.sel(link=table.name == "ejection lane of NPU 1").sum("link")
         assert lane.sel(cause="queue").values.tolist() == [0, 10]
-        assert table.parts.sel(victim="gradients").values.tolist() == [5, 60, 100, 0, 10, 5, 0, 0]
+        assert table.parts.sel(victim="gradients").values.tolist() == [5, 60, 100, 0, 10, 5, 0, 0, 0]
         assert table.messages.values.tolist() == [2, 1]
         xr.testing.assert_identical(table.load(), told.to_xarray("congestion"))
     with xr.open_dataset(tmp_path / "out.h5", group="blame", engine=engine) as table:
@@ -121,6 +121,22 @@ def test_a_file_in_which_no_culprit_is_nobody(told: Result, tmp_path: Path) -> N
     old = pyxsim.load(tmp_path / "out.h5")
     assert old.attribution is not None
     assert old.hot_links()[0].culprits == {"gradients": 20, "none": 10}
+
+
+def test_a_file_of_a_version_without_faults(told: Result, tmp_path: Path) -> None:
+    told.save(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
+        for name in ("latency", "stays"):
+            del file[name]["fault"]
+        for name in ("cause", "cycles", "packets", "parts"):
+            values = file["congestion"][name][..., :8]
+            del file["congestion"][name]
+            file["congestion"][name] = values
+    old = pyxsim.load(tmp_path / "out.h5")
+    assert old.attribution is not None
+    assert old.attribution.of_messages == parts(25, 60, 140, 5, 10, 5, 15, 10, 0)
+    assert old.latency["fault"].tolist() == old.stays["fault"].tolist() == [0, 0, 0]
+    assert old.latency["queue"].tolist() == [0, 0, 10]
 
 
 def test_what_is_read_is_what_was_written(told: Result, tmp_path: Path) -> None:
@@ -146,7 +162,7 @@ def test_tables_of_other_columns_are_refused() -> None:
 
 def test_a_run_in_which_nothing_arrived_has_no_rows(build: Callable[..., Result], tmp_path: Path) -> None:
     none = {name: np.zeros(0, np.int64) for name in BLAME}
-    nothing = Attribution(["a"], ["l"] * 8, np.zeros(1, np.int64), np.zeros((1, 8), np.int64), none)
+    nothing = Attribution(["a"], ["l"] * 8, np.zeros(1, np.int64), np.zeros((1, 9), np.int64), none)
     result = build(attribution=nothing)
     assert result.hot_links() == []
     assert result.json()["attribution"]["blame"] == []

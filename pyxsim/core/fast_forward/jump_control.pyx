@@ -16,6 +16,8 @@ cdef int look_for_periods(State* s, dict arrays, dict records, int64_t until, in
     cdef uint8_t[::1] view
     if s.config.tracing or s.trace.watch_serial >= 0 or s.config.attribution > 1 or s.config.unusual:
         until = 0
+    if s.config.attribution and s.latency.faulty:
+        until = 0
     if s.detector == NULL and until > s.now:
         blocks = [arrays[name] for name in COMPARED_ARRAYS]
         blocks += [records[name] if name in records else arrays[name] for name in COPIED]

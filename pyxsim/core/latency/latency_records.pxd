@@ -15,8 +15,9 @@ cdef enum:
     NO_CREDIT = 2
     LINK_BUSY = 3   # waits for the link
     LOST_ARBITRATION = 4
-    CAUSES = 4      # of waiting
+    CAUSES = 4      # of waiting, without LINK_FAULT
     SILENT = 5
+    LINK_FAULT = 6  # waits for a link that would be available without faults and retry
 
 
 cdef enum:
@@ -27,11 +28,14 @@ cdef enum:
     FIRST_WAIT = 3   # vc, credit, link, arbitration
     LINK_WAIT = 5
     QUEUE = 7
-    PARTS = 8
+    FAULT = 8
+    PARTS = 9
 
 
 cdef enum:
-    WAITS = 5        # vc, credit, link, arbitration, queue: causes that may lie before the tail's arrival
+    WAITS = 6        # vc, credit, link, arbitration, queue, fault: causes that may lie before the tail's arrival
+    BEFORE_QUEUE = 4
+    BEFORE_FAULT = 5
     NO_TRAFFIC = -1
     MOST_TAGS = 32   # as in options.py
 
@@ -63,6 +67,9 @@ cdef struct VcWaitDetail:
     int64_t noted           # end of the last wait for credits
     int64_t waited          # VcWait.waited and whom, as they were before
     int64_t aimed           # cycle since which it waits for credits of `target`
+    int64_t fault           # cycles in LINK_FAULT, as VcWait.cum
+    int64_t fault_base      # as VcWait.base
+    int64_t fault_from      # it waits for its link, from this cycle on because of a fault; INT64_MAX: not
     int32_t target          # the VC whose credits it waits for
     int32_t target_before   # and the one before
     int8_t whom
@@ -78,6 +85,13 @@ cdef struct LinkWait:
     int32_t riders   # messages with flits in the output queue
     int32_t unseen   # output queue: first entry whose `own` has not been noted
     int32_t by       # traffic of that message
+    # --- with faults or retry ---
+    int32_t delay          # without faults
+    int32_t credit_delay
+    int64_t num            # as Link.num, without faults
+    int64_t sound_free     # as Link.free, if the flit that started last had met no fault and is not sent again
+    int64_t fault          # output queue: cycles of faults, up to the last start of a flit or message
+    int64_t fault_at       # and up to `at`
 
 
 cdef struct VcOwner:
@@ -99,11 +113,12 @@ cdef struct LaneWait:
     int64_t began         # of the wait `after` it
     int64_t no_vc         # cycles, monotone
     int64_t no_credit
+    int64_t fault
     int64_t credit_over   # end of the last one for credits
     int64_t vc_over
     int32_t user          # message of the flit that started last
     int32_t target
-    int8_t after          # NO_VC, NO_CREDIT, SILENT
+    int8_t after          # NO_VC, NO_CREDIT, LINK_FAULT, SILENT
     int8_t by
     int8_t vc_by          # culprits of the last completed waits
     int8_t credit_by
@@ -116,6 +131,7 @@ cdef struct MessageWait:
     int64_t own            # cycles in which its lane sent a flit of it
     int64_t no_vc          # of its lane, at that time
     int64_t no_credit
+    int64_t fault
     int32_t before         # traffic of the message before it in its queue
 
 
@@ -133,11 +149,16 @@ cdef struct PacketWait:
     int64_t own             # cycles for which flits of its message had used the link by then
     int64_t spare           # pipeline cycles not yet spent
     int64_t queued          # wait of its message in the output queue by then
+    # --- with faults or retry ---
+    int64_t fault           # LINK_FAULT cycles of the VC as it arrived; then those of the link as it was queued
+    int64_t queued_fault    # of its message in the output queue by then
+    int64_t started         # link with retry: its first start, and when it would arrive without faults; NONE: no such
+    int64_t sound_arrival
 
 
 cdef struct Stay:
     int64_t parts[PARTS]
-    int8_t culprit[PARTS]
+    int8_t culprit[FAULT]   # a fault has none
     int32_t link
     int32_t next
 
@@ -148,6 +169,7 @@ cdef struct QueuedMessage:
     int64_t own        # cycles in which its flits were the last to start, up to the last launch
     int64_t begun      # when a first flit entered the queue without others of it
     int64_t base       # own, at that time
+    int64_t fault_base # LinkWait.fault, at that time
     int32_t flits      # won the switch, not started
     int32_t inside     # of them, those in the queue (as far as noted)
     int32_t other_by   # last other traffic whose flit started
@@ -169,6 +191,7 @@ cdef struct StayRow:
 
 
 cdef struct LatencyState:
+    bint faulty             # a link has changed, or links retry
     int64_t pipeline        # cycles of a head from arrival to its link, without waits
     VcWait* vc              # [VCs]
     VcWaitDetail* margin    # [VCs]

@@ -12,4 +12,5 @@ cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil
 cdef int32_t new_queued_message(State* s) noexcept nogil
 cdef void free_queued_message(State* s, int32_t rider) noexcept nogil
 cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil
+cdef void forget_packet(State* s, int32_t packet) noexcept nogil
 cdef void free_latency_records(State* s) noexcept

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pyxsim.core.latency.latency_records cimport (
+    FAULT,
     HOPS,
     MOST_TAGS,
     NO_TRAFFIC,
@@ -19,6 +20,7 @@ from pyxsim.core.latency.latency_records cimport (
     StayRow,
     WaitEntry,
 )
+from pyxsim.core.latency.link_faults cimport tail_is_accepted
 from pyxsim.core.router.random_draws cimport mix
 from pyxsim.core.state.network_state cimport grow_array, grow_list
 from pyxsim.core.state.records cimport NONE, Message
@@ -46,7 +48,7 @@ cdef void open_packet_record(State* s, int32_t packet, int32_t message) noexcept
     if grow_wait_records(s):
         p = &s.latency.packets[packet]
         p.serial, p.by = s.pools.messages[message].serial, s.pools.messages[message].tag
-        p.first, p.last = NONE, NONE
+        p.first, p.last, p.sound_arrival, p.fault = NONE, NONE, NONE, 0
 
 
 cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
@@ -70,6 +72,7 @@ cdef Stay* new_stay(State* s, int32_t packet, int32_t link) noexcept nogil:
     s.latency.stay_free = stay.next
     for i in range(PARTS):
         stay.parts[i] = 0
+    for i in range(FAULT):
         stay.culprit[i] = NO_TRAFFIC
     stay.link, stay.next = link, NONE
     if p.last == NONE:
@@ -148,7 +151,10 @@ cdef void add_stay(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcep
     for i in range(PARTS):
         if not stay.parts[i]:
             continue
-        culprit_class = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
+        if i == FAULT:
+            culprit_class = NO_TRAFFIC
+        else:
+            culprit_class = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
         if culprit_class != culprit:
             entry = table_entry_of(s, stay.link, victim, culprit_class)
             if s.failed:
@@ -186,6 +192,8 @@ cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     cdef int32_t i, index
     cdef int64_t parts[PARTS]
     cdef Stay* stay
+    if s.latency.faulty and p.sound_arrival != NONE:
+        tail_is_accepted(s, packet, t)
     for i in range(PARTS):
         parts[i] = 0
     index = p.first
@@ -197,8 +205,7 @@ cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
         if s.failed:
             return
         index = stay.next
-    s.latency.stays[p.last].next = s.latency.stay_free
-    s.latency.stay_free = p.first
+    forget_packet(s, packet)
     for i in range(PARTS):
         accounted += parts[i]
     if accounted != t - message.at:
@@ -206,6 +213,14 @@ cdef void book_packet(State* s, int32_t packet, int64_t t) noexcept nogil:
     if message.delivered == message.packets:
         for i in range(PARTS):
             m.parts[i] = parts[i]
+
+
+cdef void forget_packet(State* s, int32_t packet) noexcept nogil:
+    """A packet has been consumed or dropped: free its stays."""
+    cdef PacketWait* p = &s.latency.packets[packet]
+    if p.last != NONE:
+        s.latency.stays[p.last].next = s.latency.stay_free
+        s.latency.stay_free = p.first
 
 
 cdef void free_latency_records(State* s) noexcept:

@@ -3,6 +3,7 @@
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from pyxsim.core.latency.latency_records cimport MOVING, Contender, VcWait
+from pyxsim.core.latency.link_faults cimport note_sound_time
 from pyxsim.core.state.network_state cimport State, cycle_of
 
 
@@ -46,7 +47,7 @@ cdef inline void flit_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) no
     s.latency.winner_count += 1
     winner.vc, winner.packet, winner.link = vc, s.vcs.input[vc].packet, s.vcs.input[vc].out_link
     s.latency.link[winner.link].won = s.latency.winner_count - 1
-    if s.latency.vc[vc].doing != MOVING:
+    if s.latency.vc[vc].doing != MOVING or s.latency.faulty:
         set_moving(s, vc, t)
     if s.vcs.input[vc].left == 1:
         tail_wins_switch(s, vc, t, u)
@@ -58,6 +59,8 @@ cdef inline void flit_starts(
     """A flit starts on a link."""
     if flit == 0 or s.latency.link[link].packet != packet or s.links.link[link].queued:
         packet_takes_link(s, link, packet, t)
+    if s.latency.faulty:
+        note_sound_time(s, link)
     if flit == s.pools.packets[packet].flits - 1:
         tail_starts(s, link, packet, t, arrival)
     if s.latency.link[link].riders != -1:
@@ -86,3 +89,4 @@ cdef void packet_takes_link(State* s, int32_t link, int32_t packet, int64_t t) n
 cdef void flit_leaves_queue(State* s, int32_t link, int32_t packet) noexcept nogil
 cdef void tail_starts(State* s, int32_t link, int32_t packet, int64_t t, int64_t arrival) noexcept nogil
 cdef int8_t credit_culprit(State* s, int32_t vc, int64_t begun, int64_t over) noexcept nogil
+cdef void apply_fault(State* s, int32_t vc, int64_t t) noexcept nogil

@@ -3,15 +3,22 @@
 docs/attribution.md has every rule. A VC is only visited when its router is; while the router sleeps, its activity
 continues. So each VC has an activity and its start, and `set_activity` accumulates the cycles when it changes. A tail
 stores these sums at its arrival: the difference when it leaves is its own wait.
+
+A wait for a link becomes one for its fault in a cycle that is known before (`VcWaitDetail.fault_from`), and is so
+recorded when the activity changes or is asked for (`apply_fault`).
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t
 
 from pyxsim.core.latency.latency_records cimport (
+    BEFORE_FAULT,
+    BEFORE_QUEUE,
     CAUSES,
+    FAULT,
     FIRST_WAIT,
     HOPS,
     LINK_BUSY,
+    LINK_FAULT,
     LINK_WAIT,
     LOST_ARBITRATION,
     MOVING,
@@ -30,6 +37,7 @@ from pyxsim.core.latency.latency_records cimport (
     VcWait,
     VcWaitDetail,
 )
+from pyxsim.core.latency.link_faults cimport fault_cycles, is_fault, sound_at, tail_is_accepted, tail_is_sent
 from pyxsim.core.latency.latency_totals cimport free_queued_message, new_queued_message, new_stay
 from pyxsim.core.router.buffer cimport FRONT, next_packet_place, packet_at
 from pyxsim.core.router.vc_allocator cimport lowest_free_vc, ring_vc
@@ -62,11 +70,14 @@ cdef int8_t credit_culprit(State* s, int32_t vc, int64_t begun, int64_t over) no
     cdef int8_t whom = b.whom
     if s.vcs.input[vc].router == NONE:
         return NO_TRAFFIC
+    if s.latency.faulty:
+        apply_fault(s, vc, over)
+        waited, whom = b.waited, b.whom
     if b.since < over and b.doing != NO_CREDIT and b.by != NO_TRAFFIC:
         return b.by
     if s.latency.margin[vc].noted == over:   # it could move in this cycle, and its router was visited earlier
         waited, whom = s.latency.margin[vc].waited, s.latency.margin[vc].whom
-    return whom if waited >= begun - s.links.link[s.vcs.input[vc].link].credit_delay else <int8_t> NO_TRAFFIC
+    return whom if waited >= begun - s.latency.link[s.vcs.input[vc].link].credit_delay else <int8_t> NO_TRAFFIC
 
 
 cdef void end_wait(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -74,6 +85,10 @@ cdef void end_wait(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef VcWait* b = &s.latency.vc[vc]
     cdef VcWaitDetail* m = &s.latency.margin[vc]
     cdef int8_t whom = b.by
+    b.based = 0
+    if b.doing == LINK_FAULT:
+        m.fault += t - b.since
+        return
     if b.doing == NO_CREDIT:
         whom = credit_culprit(s, m.target if m.aimed < t else m.target_before, b.since, t)
         m.waited, m.whom, m.noted = b.waited, b.whom, t
@@ -81,12 +96,14 @@ cdef void end_wait(State* s, int32_t vc, int64_t t) noexcept nogil:
     if whom != NO_TRAFFIC:
         b.culprit[b.doing - NO_VC] = whom
         b.waited, b.whom = t - 1, whom
-    b.based = 0
 
 
 cdef inline void set_activity(State* s, int32_t vc, int8_t doing, int8_t by, int64_t t) noexcept nogil:
     """From cycle `t` on the VC has this activity and culprit. A later call for the same cycle overrides."""
     cdef VcWait* b = &s.latency.vc[vc]
+    if s.latency.faulty:
+        apply_fault(s, vc, t)
+        s.latency.margin[vc].fault_from = INT64_MAX
     if b.doing == doing and b.by == by:
         return
     if t > b.since:
@@ -94,6 +111,19 @@ cdef inline void set_activity(State* s, int32_t vc, int8_t doing, int8_t by, int
             end_wait(s, vc, t)
         b.since = t
     b.doing, b.by = doing, by
+
+
+cdef void apply_fault(State* s, int32_t vc, int64_t t) noexcept nogil:
+    """A wait for the link may have become one for its fault before cycle `t`."""
+    cdef VcWait* b = &s.latency.vc[vc]
+    cdef VcWaitDetail* m = &s.latency.margin[vc]
+    cdef int64_t when = m.fault_from
+    if when >= t:
+        return
+    m.fault_from = INT64_MAX
+    if b.doing != MOVING:
+        end_wait(s, vc, when)
+    b.doing, b.by, b.since = LINK_FAULT, NO_TRAFFIC, when
 
 
 cdef void set_moving(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -108,13 +138,15 @@ cdef inline void lost_arbitration(State* s, int32_t vc, int64_t serial, int32_t 
         set_activity(s, vc, LOST_ARBITRATION, <int8_t> by, s.now)
 
 
-cdef inline void reset_wait_base(VcWait* b) noexcept nogil:
+cdef inline void reset_wait_base(State* s, int32_t vc) noexcept nogil:
     """Waits so far do not affect tails that are still to come."""
+    cdef VcWait* b = &s.latency.vc[vc]
     cdef int32_t i
     if not b.based:
         for i in range(CAUSES):
             b.base[i] = b.cum[i]
             b.culprit[i] = NO_TRAFFIC
+        s.latency.margin[vc].fault_base = s.latency.margin[vc].fault
         b.based = 1
 
 
@@ -136,7 +168,7 @@ cdef void flit_enters_empty_vc(State* s, int32_t vc, int64_t t) noexcept nogil:
     if s.vcs.input[vc].state == IDLE:
         packet_at_front(s, vc, t)
     s.latency.vc[vc].first = t
-    reset_wait_base(&s.latency.vc[vc])
+    reset_wait_base(s, vc)
 
 
 cdef void tail_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -148,7 +180,12 @@ cdef void tail_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
     p.arrived = t
     for i in range(CAUSES):
         p.cum[i] = b.cum[i]
-    if b.doing != MOVING:
+    if s.latency.faulty:
+        if p.sound_arrival != NONE:
+            tail_is_accepted(s, packet_at(s, vc, b.place), t)
+        apply_fault(s, vc, t)
+        p.fault = s.latency.margin[vc].fault + (t - b.since if b.doing == LINK_FAULT else 0)
+    if b.doing != MOVING and b.doing != LINK_FAULT:
         p.cum[b.doing - NO_VC] += t - b.since
     for i in range(WAITS):
         p.before[i] = 0
@@ -158,8 +195,10 @@ cdef void tail_arrives(State* s, int32_t vc, int64_t t) noexcept nogil:
         until = b.begun
         for i in range(CAUSES):
             p.before[i] = p.cum[i] - b.base[i]
+        if s.latency.faulty:
+            p.before[BEFORE_FAULT] = p.fault - s.latency.margin[vc].fault_base
     if until > b.first:
-        p.before[WAITS - 1] = until - b.first
+        p.before[BEFORE_QUEUE] = until - b.first
 
 
 cdef void packet_at_front(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -172,7 +211,7 @@ cdef void packet_at_front(State* s, int32_t vc, int64_t t) noexcept nogil:
         b.begun = t
         m.queue_by = m.front_by
         m.front_by = traffic_class_of(s, packet)
-        reset_wait_base(b)
+        reset_wait_base(s, vc)
 
 
 # --- VC allocation --------------------------------------------------------------------------------------------------
@@ -194,7 +233,9 @@ cdef void waits_for_vc(State* s, int32_t vc) noexcept nogil:
     cdef int32_t kept = ring_vc(s, vc)
     cdef int32_t low = s.links.low[v.range_row] if kept == NONE else kept
     cdef int32_t high = s.links.high[v.range_row] if kept == NONE else kept + 1
-    if unheld < 0:
+    if s.latency.faulty and v.multi and s.links.link[v.out_link].free == INT64_MAX:   # the link is down
+        set_activity(s, vc, LINK_FAULT, NO_TRAFFIC, s.now)
+    elif unheld < 0:
         set_activity(s, vc, NO_VC, range_holder(s, v.out_link, low, high), s.now)
     else:
         waits_for_credit(s, vc, s.links.link[v.out_link].base + unheld)
@@ -248,10 +289,15 @@ cdef void record_stall(State* s, int32_t vc, int32_t cause) noexcept nogil:
         else:
             waits_for_credit(s, vc, s.links.link[v.out_link].base + s.links.low[v.range_row])
     elif cause == STALL_SERIAL:
+        if s.latency.faulty and is_fault(s, v.out_link, s.now):
+            set_activity(s, vc, LINK_FAULT, NO_TRAFFIC, s.now)
+            return
         if s.latency.link[v.out_link].serial == message_of(s, v.packet):
             set_activity(s, vc, MOVING, NO_TRAFFIC, s.now)
         else:
             set_activity(s, vc, LINK_BUSY, <int8_t> s.latency.link[v.out_link].by, s.now)
+        if s.latency.faulty and not s.links.link[v.out_link].queued:
+            s.latency.margin[vc].fault_from = sound_at(s, v.out_link)
     elif cause == STALL_VC:
         waits_for_vc(s, vc)
     elif cause == STALL_ARBITRATION:   # ordered: behind an older packet
@@ -316,6 +362,10 @@ cdef void tail_wins_switch(State* s, int32_t vc, int64_t t, int64_t u) noexcept 
         stay.parts[FIRST_WAIT + i] = b.cum[i] - before[i]
         stay.culprit[FIRST_WAIT + i] = b.culprit[i]
         moved -= stay.parts[FIRST_WAIT + i]
+    if s.latency.faulty:
+        stay.parts[FAULT] = s.latency.margin[vc].fault - (
+            s.latency.margin[vc].fault_base if b.begun > p.arrived else p.fault)
+        moved -= stay.parts[FAULT]
     stay.culprit[QUEUE] = s.latency.margin[vc].queue_by
     alone = s.latency.pipeline - min(switching, s.latency.pipeline)
     stay.parts[HOPS] = min(moved, alone)
@@ -397,20 +447,23 @@ cdef void note_queue_arrivals(State* s, int32_t link, int64_t t) noexcept nogil:
     """Before a launch from the queue: arrived tails store how long their message had used the link."""
     cdef LinkWait* book = &s.latency.link[link]
     cdef int32_t packet
-    cdef int64_t serial, at, own
+    cdef int64_t serial, at, own, fault
     cdef QueuedMessage* rider
     while book.unseen != NONE and s.pools.queued[book.unseen].at <= t:
         packet = s.pools.nodes[book.unseen].packet
         at = s.pools.queued[book.unseen].at
         serial = message_of(s, packet)
         rider = queued_message_of(s, link, serial)
-        own = rider.own + (at - book.at if serial == book.serial else 0)
+        fault = fault_cycles(s, link, at) if s.latency.faulty else 0
+        own = rider.own + (at - book.at - (fault - book.fault_at) if serial == book.serial else 0)
         if rider.inside == 0:
-            rider.begun, rider.base = at, own
+            rider.begun, rider.base, rider.fault_base = at, own, fault
         rider.inside += 1
         if s.pools.queued[book.unseen].flit == s.pools.packets[packet].flits - 1:
             s.latency.packets[packet].own = own
-            s.latency.packets[packet].queued = at - rider.begun - (own - rider.base)
+            s.latency.packets[packet].fault = fault
+            s.latency.packets[packet].queued_fault = fault - rider.fault_base
+            s.latency.packets[packet].queued = at - rider.begun - (own - rider.base) - (fault - rider.fault_base)
         book.unseen = s.pools.nodes[book.unseen].next
 
 
@@ -419,13 +472,16 @@ cdef void packet_takes_link(State* s, int32_t link, int32_t packet, int64_t t) n
     cdef LinkWait* book = &s.latency.link[link]
     cdef int64_t serial = message_of(s, packet)
     cdef QueuedMessage* rider
+    if s.latency.faulty:
+        book.fault = fault_cycles(s, link, t)
     if book.riders != NONE:
         rider = queued_message_of(s, link, book.serial)
         if rider != NULL:
-            rider.own += t - book.at
+            rider.own += t - book.at - (book.fault - book.fault_at)
         if book.serial != serial:
             queued_message_of(s, link, serial).other_by = book.by
     book.serial, book.packet, book.at, book.by = serial, packet, t, traffic_class_of(s, packet)
+    book.fault_at = book.fault
 
 
 cdef void tail_starts(State* s, int32_t link, int32_t packet, int64_t t, int64_t arrival) noexcept nogil:
@@ -433,18 +489,27 @@ cdef void tail_starts(State* s, int32_t link, int32_t packet, int64_t t, int64_t
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef Stay* stay
     cdef QueuedMessage* rider
-    cdef int64_t own, others
+    cdef int64_t own, others, fault
     if s.failed:
         return
     stay = &s.latency.stays[p.last]
-    stay.parts[HOPS] += arrival - t
+    if s.latency.faulty:
+        tail_is_sent(s, link, packet, t, arrival)
+    else:
+        stay.parts[HOPS] += arrival - t
     if t > p.left:   # it was in an output queue
         rider = queued_message_of(s, link, message_of(s, packet))
         own = rider.own - p.own
-        others = t - p.left - own + min(max(own - p.spare, 0), p.queued)
+        fault = s.latency.link[link].fault - p.fault if s.latency.faulty else 0
+        others = t - p.left - own - fault
         stay.parts[HOPS] += min(own, p.spare)
+        own -= min(own, p.spare)
+        if s.latency.faulty:
+            stay.parts[FAULT] += fault + min(own, p.queued_fault)
+            own -= min(own, p.queued_fault)
+        others += min(own, p.queued)
         stay.parts[LINK_WAIT] += others
-        stay.parts[SERIALISATION] += t - p.left - min(own, p.spare) - others
+        stay.parts[SERIALISATION] += own - min(own, p.queued)
         if others:
             stay.culprit[LINK_WAIT] = <int8_t> rider.other_by
 

@@ -7,4 +7,5 @@ from pyxsim.core.state.network_state cimport State
 
 cdef void message_joins(State* s, int32_t message, int32_t before) noexcept nogil
 cdef void flit_launches(State* s, int32_t link, int32_t packet, bint tail, int64_t t) noexcept nogil
+cdef void message_interrupts_lane(State* s, int32_t link, int64_t t) noexcept nogil
 cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexcept nogil

@@ -7,7 +7,9 @@ the flit that started last up to `busy_until`, then waits as `after` says.
 from libc.stdint cimport int8_t, int32_t, int64_t
 
 from pyxsim.core.latency.latency_records cimport (
+    FAULT,
     FIRST_WAIT,
+    LINK_FAULT,
     NO_CREDIT,
     NO_TRAFFIC,
     NO_VC,
@@ -23,6 +25,7 @@ from pyxsim.core.latency.latency_totals cimport grow_wait_records, new_stay
 from pyxsim.core.latency.router_waits cimport credit_culprit, range_holder
 from pyxsim.core.router.arbiter cimport first_from
 from pyxsim.core.router.buffer cimport link_vc_mask
+from pyxsim.core.router.interface cimport next_to_launch
 from pyxsim.core.router.link cimport link_available_at
 from pyxsim.core.state.bits cimport next_bit
 from pyxsim.core.state.records cimport NONE, Message
@@ -43,6 +46,8 @@ cdef void account_lane_cycles(State* s, LaneWait* lane, int32_t link, int64_t t)
         lane.no_vc += cycles
     elif lane.after == NO_CREDIT:
         lane.no_credit += cycles
+    elif lane.after == LINK_FAULT:
+        lane.fault += cycles
     lane.since = t
 
 
@@ -63,7 +68,7 @@ cdef void message_leads_queue(State* s, int32_t message, LaneWait* lane, int32_t
     """From cycle `t` on a message is the first of its source queue."""
     cdef MessageWait* m = &s.latency.messages[message]
     account_lane_cycles(s, lane, link, t)
-    m.first, m.no_vc, m.no_credit = t, lane.no_vc, lane.no_credit
+    m.first, m.no_vc, m.no_credit, m.fault = t, lane.no_vc, lane.no_credit, lane.fault
 
 
 cdef void message_joins(State* s, int32_t message, int32_t before) noexcept nogil:
@@ -103,12 +108,14 @@ cdef void book_source_stay(State* s, int32_t link, int32_t packet, int64_t t) no
     cdef PacketWait* p = &s.latency.packets[packet]
     cdef int64_t no_vc = lane.no_vc - m.no_vc
     cdef int64_t no_credit = lane.no_credit - m.no_credit
+    cdef int64_t fault = lane.fault - m.fault
     if s.failed:
         return
     stay.parts[SERIALISATION] = m.own
     stay.parts[FIRST_WAIT] = no_vc
     stay.parts[FIRST_WAIT + 1] = no_credit
-    stay.parts[SOURCE] = t - message.at - m.own - no_vc - no_credit
+    stay.parts[FAULT] = fault
+    stay.parts[SOURCE] = t - message.at - m.own - no_vc - no_credit - fault
     if lane.vc_over > m.first:
         stay.culprit[FIRST_WAIT] = lane.vc_by
     if lane.credit_over > m.first:
@@ -122,6 +129,32 @@ cdef void book_source_stay(State* s, int32_t link, int32_t packet, int64_t t) no
     p.left, p.spare = t, 0
 
 
+cdef inline int64_t transmits_until(State* s, int32_t link) noexcept nogil:
+    """The first cycle in which the lane is available or would be without faults and retry."""
+    if s.latency.faulty:
+        return s.latency.link[link].sound_free // s.links.link[link].den
+    return link_available_at(s, link)
+
+
+cdef void message_interrupts_lane(State* s, int32_t link, int64_t t) noexcept nogil:
+    """A message with credits has started on the lane in step 5 of cycle `t`."""
+    cdef LaneWait* lane = &s.latency.lane[link - s.links.network]
+    cdef int8_t after = lane.after
+    account_lane_cycles(s, lane, link, t + 1)
+    end_lane_wait(s, lane, t + 1)
+    lane.busy_until = transmits_until(s, link)
+    lane.after, lane.began = after, max(t + 1, lane.busy_until)
+
+
+cdef bint waits_at(State* s, int32_t queue) noexcept nogil:
+    """Does a message of any class wait in the source queues of a lane?"""
+    cdef int32_t klass
+    for klass in range(s.config.classes):
+        if s.lanes.source_head[queue + klass] != NONE:
+            return True
+    return False
+
+
 cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexcept nogil:
     """A lane has been visited in cycle `t`, and opened a packet of class `opened` (or NONE)."""
     cdef LaneWait* lane = &s.latency.lane[link - s.links.network]
@@ -133,7 +166,11 @@ cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexce
     cdef int8_t after = NO_CREDIT
     cdef int8_t by = NO_TRAFFIC
     account_lane_cycles(s, lane, link, t)
-    if target < 0:
+    if s.latency.faulty and target >= 0 and next_to_launch(s, link) >= 0:
+        after = LINK_FAULT   # once it does not transmit, it lacks only its link
+    elif s.latency.faulty and target < 0 and (s.paused or (s.config.lossy and s.links.drops[link])):
+        after = LINK_FAULT if waits_at(s, queue) else SILENT
+    elif target < 0:
         after = SILENT
         for klass in range(s.config.classes):   # the first message that waits
             if s.lanes.source_head[queue + klass] != NONE:
@@ -142,7 +179,7 @@ cdef void lane_visited(State* s, int32_t link, int32_t opened, int64_t t) noexce
                 after = NO_VC if target < 0 else NO_CREDIT
                 by = range_holder(s, link, s.links.low[row], s.links.high[row])
                 break
-    lane.busy_until = link_available_at(s, link)
+    lane.busy_until = transmits_until(s, link)
     if after != lane.after:
         end_lane_wait(s, lane, t)
         lane.after, lane.began = after, max(t, lane.busy_until)

@@ -6,6 +6,7 @@ calendar like those that return ideally, and nothing else follows them on their 
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyxsim.core.latency.link_faults cimport message_takes_link
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.link cimport link_available_at, return_credit
 from pyxsim.core.router.retry cimport FLIT_ERROR, enter_replay, error_draw, replay_accepts, replay_slot, transmit
@@ -249,10 +250,14 @@ cdef void send_message(State* s, int32_t link, int64_t t) noexcept nogil:
         number = enter_replay(s, r.opposite, NONE, CREDIT, NONE, 0, t)
         fill_message(s, link, t, False, 0, replay_slot(s, r.opposite, number))
         transmit(s, r.opposite, number, t)
+        if s.config.attribution:
+            message_takes_link(s, r.opposite, t)
         return
     start = max(t * wire.den, wire.free)
     wire.free = start + r.num
     r.busy += r.num
+    if s.config.attribution:
+        message_takes_link(s, r.opposite, t)
     end = (wire.free + wire.den - 1) // wire.den
     if s.config.lossy:
         arrives = (error_draw(s, s.links.count + link, r.launched, FLIT_ERROR) >= s.links.credit_bound[r.opposite])

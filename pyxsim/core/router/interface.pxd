@@ -190,6 +190,7 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
 
 cdef void add_waiting(State* s, int32_t message) noexcept nogil
 cdef int32_t pop_heap(State* s) noexcept nogil
+cdef int32_t next_to_launch(State* s, int32_t link) noexcept nogil
 cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil
 cdef bint sources_hold(State* s) noexcept nogil
 cdef void lose_packet(State* s, int32_t packet) noexcept nogil

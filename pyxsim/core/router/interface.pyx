@@ -7,6 +7,8 @@ for long.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyxsim.core.latency.latency_records cimport PARTS
+from pyxsim.core.latency.latency_totals cimport forget_packet
 from pyxsim.core.latency.source_waits cimport flit_launches, lane_visited
 from pyxsim.core.router.arbiter cimport after, first_from
 from pyxsim.core.router.buffer cimport link_vc_mask
@@ -252,6 +254,8 @@ cdef void drop_packet(State* s, int32_t packet) noexcept nogil:
     s.stats.flits_lost += p.flits
     s.stats.flits_delivered -= p.flits   # each was counted as it arrived
     s.pools.messages[p.message].lost += 1
+    if s.config.attribution:
+        forget_packet(s, packet)
     free_packet(s, packet)
 
 
@@ -277,5 +281,5 @@ cdef void record_arrival(State* s, Message* m, int32_t index) noexcept nogil:
     a.serial, a.klass, a.at, a.first, a.last = m.serial, m.klass, m.at, m.first, m.last
     a.hops, a.packets = m.hops, m.packets
     a.flits = <int64_t> (m.packets - 1) * m.flits + m.last_flits
-    for i in range(8):
+    for i in range(PARTS):
         a.parts[i] = s.latency.messages[index].parts[i] if s.config.attribution else 0

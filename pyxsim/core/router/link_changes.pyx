@@ -7,6 +7,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyxsim.core.fast_forward.period_detector cimport forget_periods
 from pyxsim.core.fast_path.vc_masks cimport block_output, unblock_output
+from pyxsim.core.latency.link_faults cimport begin_faults
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.credit_return cimport change_credit_return
@@ -30,6 +31,8 @@ cdef void change_link(
     cdef bint was_down = wire.free == INT64_MAX
     if not (sends or receives):
         return   # its records are in another process
+    if s.config.attribution:
+        begin_faults(s)
     if was_down:
         wire.free = s.links.up_free[link]
     pause_link(s, link, delay)

@@ -6,6 +6,7 @@ answer of the receiver comes after a fixed time. So the receiver needs no state,
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyxsim.core.latency.router_waits cimport flit_starts
 from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.credit_return cimport clear_carried, credits_arrive_again, note_launch
@@ -104,6 +105,8 @@ cdef void send_with_retry(State* s, int32_t vc, Event kind, int32_t packet, int3
     """A new flit enters the replay buffer and starts."""
     cdef int32_t link = s.vcs.output[vc].link
     transmit(s, link, enter_replay(s, link, vc, kind, packet, flit, t), t)
+    if s.config.attribution:
+        flit_starts(s, link, packet, flit, t, 0)
     if s.config.credits:
         note_launch(s, link, t, False)
 

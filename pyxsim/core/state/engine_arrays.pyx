@@ -502,6 +502,10 @@ cdef class EngineArrays(LinkLayerArrays):
             records = self._records(kind, fields, sizes[kind] if kept else 0)
             for name, value in plain.items():
                 records[name] = value
+        if kept:
+            for name in ("num", "delay", "credit_delay"):
+                self.records["link_book"][name] = self.records["link"][name]
+        s.latency.faulty = s.config.retry
         s.latency.vc = <VcWait*> self._address(self.records["vc_book"])
         s.latency.margin = <VcWaitDetail*> self._address(self.records["vc_margin"])
         s.latency.link = <LinkWait*> self._address(self.records["link_book"])

@@ -183,19 +183,37 @@ VC_WAIT_DETAIL = {
     "noted": "i8",
     "waited": "i8",
     "aimed": "i8",
+    "fault": "i8",
+    "fault_base": "i8",
+    "fault_from": "i8",
     "target": "i4",
     "target_before": "i4",
     "whom": "i1",
     "front_by": "i1",
     "queue_by": "i1",
 }
-LINK_WAIT = {"serial": "i8", "at": "i8", "packet": "i4", "won": "i4", "riders": "i4", "unseen": "i4", "by": "i4"}
+LINK_WAIT = {
+    "serial": "i8",
+    "at": "i8",
+    "packet": "i4",
+    "won": "i4",
+    "riders": "i4",
+    "unseen": "i4",
+    "by": "i4",
+    "delay": "i4",
+    "credit_delay": "i4",
+    "num": "i8",
+    "sound_free": "i8",
+    "fault": "i8",
+    "fault_at": "i8",
+}
 LANE_WAIT = {
     "since": "i8",
     "busy_until": "i8",
     "began": "i8",
     "no_vc": "i8",
     "no_credit": "i8",
+    "fault": "i8",
     "credit_over": "i8",
     "vc_over": "i8",
     "user": "i4",
@@ -217,7 +235,9 @@ LATENCY_RECORDS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     ),
     "vc_margin": (
         VC_WAIT_DETAIL,
-        dict.fromkeys(("whom", "front_by", "queue_by"), -1) | dict.fromkeys(("waited", "noted"), NEVER),
+        dict.fromkeys(("whom", "front_by", "queue_by"), -1)
+        | dict.fromkeys(("waited", "noted"), NEVER)
+        | {"fault_from": 2**63 - 1},
     ),
     "link_book": (LINK_WAIT, {"serial": -1, "packet": -1, "riders": -1, "unseen": -1, "by": -1}),
     "lane_book": (LANE_WAIT, {"after": 5, "by": -1, "vc_by": -1, "credit_by": -1, "other_by": -1}),

@@ -385,7 +385,7 @@ cdef struct Arrival:
     int64_t hops
     int64_t packets
     int64_t flits
-    int64_t parts[8]   # of its latency, with attribution
+    int64_t parts[9]   # of its latency, with attribution
 
 
 cdef struct Request:

@@ -121,7 +121,7 @@ cdef int calendar_from_arrays(State* s, tuple calendar) except -1:
 cdef dict latency_to_dict(State* s):
     return {
         "counts": (s.latency.rival_count, s.latency.winner_count, s.latency.stay_free, s.latency.rider_free,
-                   s.latency.table_count, s.latency.unexplained, s.latency.uneven),
+                   s.latency.table_count, s.latency.unexplained, s.latency.uneven, s.latency.faulty),
         "packets": saved(s.latency.packets, s.latency.packet_capacity, sizeof(PacketWait)),
         "messages": saved(s.latency.messages, s.latency.message_capacity, sizeof(MessageWait)),
         "stays": saved(s.latency.stays, s.latency.stay_capacity, sizeof(Stay)),
@@ -133,7 +133,7 @@ cdef dict latency_to_dict(State* s):
 
 cdef int latency_from_dict(State* s, dict kept) except -1:
     (s.latency.rival_count, s.latency.winner_count, s.latency.stay_free, s.latency.rider_free, s.latency.table_count,
-     s.latency.unexplained, s.latency.uneven) = kept["counts"]
+     s.latency.unexplained, s.latency.uneven, s.latency.faulty) = kept["counts"]
     s.latency.packet_capacity = <int32_t> load_pool(<void**> &s.latency.packets, kept["packets"], sizeof(PacketWait))
     s.latency.message_capacity = <int32_t> load_pool(
         <void**> &s.latency.messages, kept["messages"], sizeof(MessageWait))

@@ -484,8 +484,9 @@ class PacketNetwork(FaultyNetwork):
         """Why no cycle was skipped; None: some were."""
         if self.skipped_cycles:
             return None
-        if self.attribution_level > 1:
-            return 'output.attribution = "messages" needs every cycle simulated'
+        if self.attribution_level > (self.faults is None):
+            which = '= "messages"' if self.faults is None else "with faults"
+            return f"output.attribution {which} needs every cycle simulated"
         if self._every_step or self.engine.watching:
             return f"a {'trace' if self._every_step else 'watched packet'} needs every cycle simulated"
         if self.faults is not None and self.faults.epochs is not None and not self._every_cycle:

@@ -107,6 +107,8 @@ def _parts(points: Points) -> list[dict[str, Any]]:
     """The parts of the latency as areas, with attribution."""
     steady = column(points, "saturated") == 0
     known = {part: column(points, f"latency_{part}")[steady] for part in PARTS}
+    if not np.nan_to_num(known["fault"]).any():  # or it is unknown, in a curve of an earlier version
+        del known["fault"]
     if not all(len(values) and np.isfinite(values).all() for values in known.values()):
         return []
     return [

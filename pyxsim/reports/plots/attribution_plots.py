@@ -31,7 +31,7 @@ def parts(result: Result, ax: Axes | None = None) -> Axes:
     shown = rows(attribution)[: MOST_TRAFFICS + 1]
     left = np.zeros(len(shown))
     places = np.arange(len(shown))
-    for i, part in enumerate(PARTS):
+    for i, part in enumerate(attribution.parts_shown):
         share = np.array([row.shares[i] for row in shown])
         ax.barh(places, share, left=left, height=0.6, color=PART_COLOURS[part], label=WORDS.get(part, part))
         left += share

@@ -54,11 +54,13 @@ def load_latency(curve: Curve, ax: Axes | None = None) -> Axes:
 
 def _parts(curve: Curve, ax: Axes, steady: Any) -> None:
     known = {part: curve.column(f"latency_{part}")[steady] for part in PARTS}
+    if not np.nan_to_num(known["fault"]).any():  # or it is unknown, in a curve of an earlier version
+        del known["fault"]
     if not all(np.isfinite(values).all() for values in known.values()):
         return
-    names = [WORDS.get(part, part) for part in PARTS]
+    names = [WORDS.get(part, part) for part in known]
     loads = curve.column("offered_load")[steady]
-    ax.stackplot(loads, *known.values(), colors=[PART_COLOURS[part] for part in PARTS], labels=names, lw=0, zorder=0)
+    ax.stackplot(loads, *known.values(), colors=[PART_COLOURS[part] for part in known], labels=names, lw=0, zorder=0)
     ax.legend(loc="upper left", reverse=True, frameon=False)  # from top to bottom, like the areas
 
 

@@ -37,6 +37,7 @@ PART_COLOURS = {
     "link": "#44AA99",
     "arbitration": STALL_COLOURS["stall_arbitration"],
     "queue": "#332288",
+    "fault": "#AA4499",
 }
 ETHERNET_COLOURS = {
     "pause": "#117733",

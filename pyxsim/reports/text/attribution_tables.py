@@ -63,23 +63,24 @@ def tables(result: Result, width: int | None = WIDTH) -> Iterator[RenderableType
     if attribution is None or not attribution.messages.any():
         return
     whole = width is None
-    yield _parts_table(rows(attribution), whole)
+    yield _parts_table(rows(attribution), attribution.parts_shown, whole)
     links = result.hot_links()
     if links:
         yield _links_table(links, whole)
         yield _blame_table(attribution, whole)
 
 
-def _parts_table(traffic_rows: list[Row], whole: bool) -> Table:
+def _parts_table(traffic_rows: list[Row], parts: tuple[str, ...], whole: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("where the time went", no_wrap=True, overflow="ellipsis", max_width=None if whole else 20)
-    for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)):
+    for title in ("cycles", *(WORDS.get(part, part) for part in parts)):
         table.add_column(title, justify="right", no_wrap=True)
     for row in traffic_rows[: MOST_TRAFFICS + 1]:
-        table.add_row(Text(row.name), number(row.latency), *(_share(share) for share in row.shares))
+        shares = (_share(share) for share in row.shares[: len(parts)])
+        table.add_row(Text(row.name), number(row.latency), *shares)
     if len(traffic_rows) > MOST_TRAFFICS + 1:
         table.add_row(f"and {len(traffic_rows) - MOST_TRAFFICS - 1} more")
     return table
@@ -163,10 +164,11 @@ def html(result: Result) -> str:
     attribution = result.attribution
     if attribution is None or not attribution.messages.any():
         return ""
-    titles = "".join(f"<th>{title}</th>" for title in ("cycles", *(WORDS.get(part, part) for part in PARTS)))
+    parts = attribution.parts_shown
+    titles = "".join(f"<th>{title}</th>" for title in ("cycles", *(WORDS.get(part, part) for part in parts)))
     lines = "".join(
         f"<tr><td style='text-align:left'>{escape(row.name)}</td><td>{number(row.latency)}</td>"
-        + "".join(f"<td>{_share(share)}</td>" for share in row.shares)
+        + "".join(f"<td>{_share(share)}</td>" for share in row.shares[: len(parts)])
         + "</tr>"
         for row in rows(attribution)[: MOST_TRAFFICS + 1]
     )

@@ -22,6 +22,7 @@ REASONS = {
     "link": "the link was busy with other messages",
     "arbitration": "other packets won arbitration",
     "queue": "they were behind other packets in the same buffer",
+    "fault": "the link was down or slowed, or sent flits again",
 }
 """Reasons why packets wait, by cause."""
 SHORT = {
@@ -31,6 +32,7 @@ SHORT = {
     "link": "link in use",
     "arbitration": "lost arbitration",
     "queue": "head of line",
+    "fault": "fault",
 }
 LITTLE = 0.05  # share of the waiting at a link below which a cause is not mentioned
 

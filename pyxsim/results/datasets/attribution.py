@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pyxsim.arrays import IntArray
 from pyxsim.results.attribution import BLAME, LATENCY, NO_TRAFFIC, PARTS, STAYS, Attribution
 from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
-from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.hdf5 import StoredTable, StoredTables
 from pyxsim.results.result import Result
 
 WITH_LINKS = 'with `[output] attribution = "links"` or `"messages"`'
@@ -23,8 +24,9 @@ PART_TEXT = {
     "link": "waiting while the link transmitted flits of other messages",
     "arbitration": "waiting after losing arbitration",
     "queue": "waiting in a buffer behind packets of other messages",
+    "fault": "waiting for a link that was down or slowed, or retried, and being sent again",
 }
-PART_COLUMNS = tuple(Column(name, "cycles", text) for name, text in PART_TEXT.items())
+PART_COLUMNS = tuple(Column(name, "cycles", text, optional=name == "fault") for name, text in PART_TEXT.items())
 MESSAGE = Column("message", "1", "number of the message, in order of sending")
 
 
@@ -144,6 +146,12 @@ add(
 )
 
 
+def _with_all_parts(table: StoredTable, columns: tuple[str, ...]) -> dict[str, IntArray]:
+    """The columns of a table; files of earlier versions lack the last part, which is then 0."""
+    rows = len(table[columns[0]])
+    return {name: table[name] if name in table or name != "fault" else np.zeros(rows, np.int64) for name in columns}
+
+
 @restores
 def restore(tables: StoredTables) -> dict[str, Any]:
     """The attribution of the latencies."""
@@ -151,15 +159,16 @@ def restore(tables: StoredTables) -> dict[str, Any]:
         return {}
     table = tables["congestion"]
     rows = {
-        name: tables[name].columns(columns)
+        name: _with_all_parts(tables[name], columns)
         for name, columns in (("latency", LATENCY), ("stays", STAYS))
         if name in tables
     }
+    parts = table["parts"]
     attribution = Attribution(
         table["victim"].tolist(),
         table["name"].tolist(),
         table["messages"],
-        table["parts"],
+        np.pad(parts, ((0, 0), (0, len(PARTS) - parts.shape[1]))),
         tables["blame"].columns(BLAME),
         **rows,
         left_out=json.loads(table.attrs["left_out"]),

@@ -425,11 +425,6 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"network": {**LINE["network"], "clock": "1 GHz"}},
         "faults[0].bandwidth: a flit and its credit would take 320002",
     ),
-    (
-        {"link": LINK, "bit_error_rate": 1e-9},
-        {"output": {"attribution": "links"}},
-        "output.attribution: attribution does not support flits that are lost",
-    ),
 ]
 
 

@@ -294,9 +294,7 @@ def test_all_links_of_a_router_down_are_named() -> None:
 def test_messages_to_an_npu_without_a_way_do_not_keep_others_back() -> None:
     # NPU 1 sends to NPU 4, which is cut off, and then to NPU 6.
     message = [{"src": 1, "dst": 4, "size": "64 KiB"}, {"src": 1, "dst": 6, "size": "64 KiB"}]
-    with pytest.raises(
-        StuckError, match=r"no route for 14 pairs of NPUs: NPU 4 is cut off from the others"
-    ) as caught:
+    with pytest.raises(StuckError, match=r"no route for 14 pairs of NPUs: NPU 4 is cut off from the others") as caught:
         tree({"npu": "4", "at": "0 ns", "down": True}, message=message)
     assert caught.value.result.counts["messages"] == 1
     assert "message 0, NPU 1 to 4, lost 16 packets" in caught.value.waits
@@ -307,9 +305,7 @@ def test_an_npu_that_is_cut_off_within_a_packet_holds_nobody_up(mode: str) -> No
     # The packets of all three share the only VC of the link to NPU 4.
     message = [{"src": npu, "dst": 4, "size": "64 KiB"} for npu in range(3)]
     fault = {"link": "host:NPU 0->(0)", "at": "150 ns", "down": True, "both_directions": False, "in_flight": mode}
-    with pytest.raises(
-        StuckError, match=r"no route for 7 pairs of NPUs: NPU 0 is cut off from the others"
-    ) as caught:
+    with pytest.raises(StuckError, match=r"no route for 7 pairs of NPUs: NPU 0 is cut off from the others") as caught:
         tree(fault, message=message, router={"vcs": 1})
     assert "link host:NPU 0->(0) is down: message 0, NPU 0 to 4" in caught.value.waits
     counts = caught.value.result.counts
@@ -388,17 +384,10 @@ def test_a_checkpoint_in_an_epoch_continues_alike() -> None:
     assert "after draining" in whole.faults.epochs.table(whole.engine).columns["transition"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("tables", "problem"),
-    [
-        ({"output": {"attribution": "links"}}, "attribution does not support packets that are rerouted"),
-        ({"run": {"mpi": True}}, "cannot be combined with run.mpi"),
-    ],
-)
-def test_what_other_routes_exclude(tables: dict[str, Any], problem: str) -> None:
-    faults = [{"link": CABLE, "down": True}]
-    with pytest.raises(InputError, match=problem):
-        prepare(load_experiment({"network": TREE, "message": ACROSS, "faults": faults, **tables}, ()))
+def test_other_routes_exclude_mpi() -> None:
+    tables = {"network": TREE, "message": ACROSS, "faults": [{"link": CABLE, "down": True}], "run": {"mpi": True}}
+    with pytest.raises(InputError, match="cannot be combined with run.mpi"):
+        prepare(load_experiment(tables, ()))
 
 
 @pytest.mark.parametrize("backend", ["analytical", "flow", "ethernet"])
