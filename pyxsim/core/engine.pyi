@@ -352,7 +352,7 @@ class Engine:
         Returns
         -------
         dict of ndarray, shape (rows,)
-            link, victim, culprit (traffic; -1: none), cause (index in CAUSES), cycles (above 0), packets (stays).
+            link, victim, culprit (traffic; -1: none, -2: faults), cause (index in CAUSES), cycles (above 0), packets (stays).
         """
     def splits(self) -> IntArray:
         """Return the parts of each message's latency, with attribution and without `recycle`.

@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 
-from pyxsim.core.latency.latency_records cimport MOST_TAGS, PARTS, StayRow, WaitEntry
+from pyxsim.core.latency.latency_records cimport BY_FAULT, MOST_TAGS, PARTS, StayRow, WaitEntry
 from pyxsim.core.state.network_state cimport State
 from pyxsim.core.state.records cimport Arrival, Launch
 from pyxsim.core.state.sorting cimport sort_numbers
@@ -98,9 +98,9 @@ cdef dict waits(State* s):
     table = table[np.argsort(table[:, 0])]
     cycles, packets = table[:, 1 : 1 + PARTS], table[:, 1 + PARTS :]
     row, cause = np.nonzero(cycles)
-    key, culprit = np.divmod(table[row, 0], MOST_TAGS + 1)
+    key, culprit = np.divmod(table[row, 0], MOST_TAGS + 2)
     link, victim = np.divmod(key, MOST_TAGS)
-    columns = (link, victim, culprit - 1, cause, cycles[row, cause], packets[row, cause])
+    columns = (link, victim, culprit + BY_FAULT, cause, cycles[row, cause], packets[row, cause])
     return dict(zip(WAIT_COLUMNS, columns, strict=True))
 
 

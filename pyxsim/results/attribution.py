@@ -20,6 +20,8 @@ WAITING = PARTS[3:]
 """The parts that are waiting inside the network."""
 NO_TRAFFIC = "none"
 """The name of culprit -1."""
+FAULTS = "faults"
+"""The name of culprit -2: a link that was down, slowed or retried."""
 BLAME = ("link", "victim", "culprit", "cause", "cycles", "packets")
 LATENCY = ("message", "src", "dst", "bytes", "traffic", "sent", "arrived", *PARTS)
 STAYS = ("message", "packet", "place", *PARTS)  # "link" is a part
@@ -84,7 +86,7 @@ class Attribution:
     parts
         int64[V, 9]: the parts of their latency, added up, in the order of PARTS.
     blame
-        Columns, one row per link, victim, culprit (-1: none) and cause: codes of the lists above and of PARTS,
+        Columns, one row per link, victim, culprit (-1: none, -2: faults) and cause: codes of the lists above and of PARTS,
         `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
     latency
         Columns, one row per delivered message; the parts add up to `arrived - sent`. Empty for open traffic.
@@ -147,11 +149,16 @@ class Attribution:
         waiting = self.blame["cause"] >= PARTS.index(WAITING[0])
         return {name: values[waiting] for name, values in self.blame.items()}
 
+    @cached_property
+    def culprits(self) -> list[str]:
+        """The names of culprits by their numbers: the traffics; then, with negative numbers, faults if any, and none."""
+        faults = [FAULTS] if (self.blame["culprit"] < -1).any() else []
+        return [*self.traffic_names, *faults, NO_TRAFFIC]
+
     @property
     def matrix(self) -> IntArray:
-        """int64[V, V + 1]: cycles that a traffic (row) waited in the network for another (column; the last is none)."""
-        count = len(self.traffic_names)
-        sums = np.zeros((count, count + 1), np.int64)
+        """int64[V, culprits]: cycles that a traffic (row) waited in the network for each of `culprits` (column)."""
+        sums = np.zeros((len(self.traffic_names), len(self.culprits)), np.int64)
         np.add.at(sums, (self.waits["victim"], self.waits["culprit"]), self.waits["cycles"])  # -1 is the last column
         return sums
 
@@ -210,14 +217,13 @@ class Attribution:
             waiting=int(cycles.sum()) / max(1, run),
             causes=_added(rows["cause"], cycles, PARTS),
             victims=_added(rows["victim"], cycles, self.traffic_names),
-            culprits=_added(rows["culprit"], cycles, [*self.traffic_names, NO_TRAFFIC]),  # -1 indexes the last one
+            culprits=_added(rows["culprit"], cycles, self.culprits),  # -1 indexes the last one
             busy=float(utilization[link]) if link < len(utilization) else float("nan"),
             like=like,
         )
 
     def json(self, hot_links: list[HotLink]) -> dict[str, Any]:
         """The key `attribution` of the JSON summary."""
-        names = [*self.traffic_names, NO_TRAFFIC]
         matrix = self.matrix
         pairs = np.argwhere(matrix)
         pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:MOST_PAIRS]
@@ -229,7 +235,7 @@ class Attribution:
                 for name, count, parts in zip(self.traffic_names, self.messages, self.parts, strict=True)
             ],
             "blame": [
-                {"victim": names[victim], "culprit": names[culprit], "cycles": int(matrix[victim, culprit])}
+                {"victim": self.traffic_names[victim], "culprit": self.culprits[culprit], "cycles": int(matrix[victim, culprit])}
                 for victim, culprit in pairs.tolist()
             ],
             "links": [
@@ -258,7 +264,8 @@ class _Profiles:
 
 
 def _profiles(attribution: Attribution, total: IntArray) -> _Profiles:
-    waits, links, traffics = attribution.waits, len(attribution.link_names), len(attribution.traffic_names)
+    waits, links = attribution.waits, len(attribution.link_names)
+    traffics, culprits = len(attribution.traffic_names), len(attribution.culprits)
 
     def sums(column: str, width: int) -> IntArray:
         cycles = np.zeros((links, width), np.int64)
@@ -266,7 +273,7 @@ def _profiles(attribution: Attribution, total: IntArray) -> _Profiles:
         return cycles
 
     causes = sums("cause", len(PARTS)) / np.maximum(total, 1)[:, np.newaxis]
-    main = [sums("victim", traffics).argmax(axis=1), sums("culprit", traffics + 1).argmax(axis=1)]
+    main = [sums("victim", traffics).argmax(axis=1), sums("culprit", culprits).argmax(axis=1)]
     return _Profiles(causes, list(zip(*(share.tolist() for share in main), strict=True)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyxsim.arrays import IntArray
-from pyxsim.results.attribution import NO_TRAFFIC, Attribution
+from pyxsim.results.attribution import Attribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class Interference:
     victims
         The jobs.
     culprits
-        The jobs, the background traffic, and `none`.
+        The jobs, the background traffic, link faults if they were culprits, and `none`.
     cycles
         int64[victims, culprits]: cycles that the packets of a job waited in the network for a culprit. A row adds up to
         all waits of the job.
@@ -41,4 +41,4 @@ def interference(attribution: Attribution | None, jobs: int) -> Interference | N
         return None
     names = attribution.traffic_names  # the jobs come first
     victims = names[:jobs]
-    return Interference(victims, [*names, NO_TRAFFIC], attribution.matrix[: len(victims)])
+    return Interference(victims, attribution.culprits, attribution.matrix[: len(victims)])

@@ -10,11 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pyxsim.core.engine_options import CAUSES, STORE_AND_FORWARD
-from pyxsim.reference.components import Message, Packet
+from pyxsim.reference.components import Kind, Message, Packet
 from tests.reference.recording import Event, Log, RecordingEngine, RecordingLane, RecordingVC, State, Visit
 
 HELD_UP = ("vc", "credit", "link", "arbitration", "queue", "fault")  # and in this order, where it matters
 NO_TRAFFIC = -1
+FAULTS = Message(-2, 0, 0, 0, 0, 0, 0, 0, 0, Kind(0, 0, 0), tag=-2)  # no message, but a culprit
 
 StayRow = tuple[int, ...]  # message, packet, link, and the parts
 Blame = tuple[int, int, int, str]  # link, victim, culprit, cause
@@ -118,7 +119,7 @@ class Attribution:
             for stay in stays:
                 for part, spent in stay.parts.items():
                     if spent:
-                        blamed = stay.culprits.get(part, NO_TRAFFIC if part == "fault" else victim)
+                        blamed = stay.culprits.get(part, FAULTS.tag if part == "fault" else victim)
                         key = (stay.link, victim, blamed, part)
                         cycles[key] += spent
                         times[key] += 1
@@ -265,6 +266,8 @@ class Attribution:
         state = states[t]
         if state.what == "serial":
             return self.last_on(state.link, t)
+        if state.what == "fault":
+            return FAULTS
         if state.what == "credit":
             return self.passed_on(states, t)
         return message_of(state.culprit)

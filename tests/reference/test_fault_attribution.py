@@ -100,7 +100,7 @@ def test_alone_a_fault_costs_what_it_adds(
     machine = line_of_two(*faults, retry=retry, queue=queue)
     assert machine.message_times(0)[2] == 13 + cycles
     assert split(machine, 0) == (ALONE | {"fault": cycles} if cycles else ALONE)
-    assert waits(machine) == ({(0, 0, -1, "fault"): cycles} if cycles else {})
+    assert waits(machine) == ({(0, 0, -2, "fault"): cycles} if cycles else {})
 
 
 def test_what_is_sent_again_delays_those_behind_it() -> None:
@@ -109,7 +109,7 @@ def test_what_is_sent_again_delays_those_behind_it() -> None:
     parts = {"serialisation": 3, "hops": 8, "fault": 8}
     assert split(machine, 0) == parts
     assert split(machine, 1) == {"source": 4} | parts
-    assert waits(machine) == {(2, 1, 0, "source"): 4, (0, 0, -1, "fault"): 8, (0, 1, -1, "fault"): 8}
+    assert waits(machine) == {(2, 1, 0, "source"): 4, (0, 0, -2, "fault"): 8, (0, 1, -2, "fault"): 8}
 
 
 def test_lost_packets_have_no_row() -> None:

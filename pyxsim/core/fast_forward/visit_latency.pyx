@@ -276,7 +276,7 @@ cdef void visit_wait_table(State* s, Visitor* w) noexcept nogil:
         entry = &s.latency.table[i]
         if entry.key == 0 or w.differs:
             continue
-        link = (entry.key - 1) // (MOST_TAGS + 1) // MOST_TAGS - s.links.network
+        link = (entry.key - 1) // (MOST_TAGS + 2) // MOST_TAGS - s.links.network
         first = w.counted
         for part in range(PARTS):
             visit_count(s, w, &entry.packets[part])

@@ -37,6 +37,7 @@ cdef enum:
     BEFORE_QUEUE = 4
     BEFORE_FAULT = 5
     NO_TRAFFIC = -1
+    BY_FAULT = -2    # a culprit: no traffic, but a fault or retry of a link
     MOST_TAGS = 32   # as in options.py
 
 
@@ -158,7 +159,7 @@ cdef struct PacketWait:
 
 cdef struct Stay:
     int64_t parts[PARTS]
-    int8_t culprit[FAULT]   # a fault has none
+    int8_t culprit[FAULT]   # that of a fault is BY_FAULT
     int32_t link
     int32_t next
 

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pyxsim.core.latency.latency_records cimport (
+    BY_FAULT,
     FAULT,
     HOPS,
     MOST_TAGS,
@@ -132,7 +133,7 @@ cdef bint enlarge_table(State* s) noexcept nogil:
 
 cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, int32_t culprit) noexcept nogil:
     """The entry of the table, new or old; NULL and `failed`: out of memory."""
-    cdef int64_t key = 1 + culprit + 1 + (MOST_TAGS + 1) * (victim + <int64_t> MOST_TAGS * link)
+    cdef int64_t key = 1 + culprit - BY_FAULT + (MOST_TAGS + 2) * (victim + <int64_t> MOST_TAGS * link)
     cdef WaitEntry* entry
     if 2 * s.latency.table_count >= s.latency.table_capacity and not enlarge_table(s):
         return NULL
@@ -145,14 +146,14 @@ cdef inline WaitEntry* table_entry_of(State* s, int32_t link, int32_t victim, in
 
 cdef void add_stay(State* s, Stay* stay, int32_t victim, int64_t* parts) noexcept nogil:
     """Add a stay to the table, and to the parts of its packet."""
-    cdef int32_t culprit = NO_TRAFFIC - 1
+    cdef int32_t culprit = BY_FAULT - 1
     cdef int32_t i, culprit_class
     cdef WaitEntry* entry = NULL
     for i in range(PARTS):
         if not stay.parts[i]:
             continue
         if i == FAULT:
-            culprit_class = NO_TRAFFIC
+            culprit_class = BY_FAULT
         else:
             culprit_class = victim if i == SERIALISATION or i == HOPS else stay.culprit[i]
         if culprit_class != culprit:

@@ -13,6 +13,7 @@ from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t
 from pyxsim.core.latency.latency_records cimport (
     BEFORE_FAULT,
     BEFORE_QUEUE,
+    BY_FAULT,
     CAUSES,
     FAULT,
     FIRST_WAIT,
@@ -88,6 +89,7 @@ cdef void end_wait(State* s, int32_t vc, int64_t t) noexcept nogil:
     b.based = 0
     if b.doing == LINK_FAULT:
         m.fault += t - b.since
+        b.waited, b.whom = t - 1, BY_FAULT
         return
     if b.doing == NO_CREDIT:
         whom = credit_culprit(s, m.target if m.aimed < t else m.target_before, b.since, t)
@@ -123,7 +125,7 @@ cdef void apply_fault(State* s, int32_t vc, int64_t t) noexcept nogil:
     m.fault_from = INT64_MAX
     if b.doing != MOVING:
         end_wait(s, vc, when)
-    b.doing, b.by, b.since = LINK_FAULT, NO_TRAFFIC, when
+    b.doing, b.by, b.since = LINK_FAULT, BY_FAULT, when
 
 
 cdef void set_moving(State* s, int32_t vc, int64_t t) noexcept nogil:
@@ -234,7 +236,7 @@ cdef void waits_for_vc(State* s, int32_t vc) noexcept nogil:
     cdef int32_t low = s.links.low[v.range_row] if kept == NONE else kept
     cdef int32_t high = s.links.high[v.range_row] if kept == NONE else kept + 1
     if s.latency.faulty and v.multi and s.links.link[v.out_link].free == INT64_MAX:   # the link is down
-        set_activity(s, vc, LINK_FAULT, NO_TRAFFIC, s.now)
+        set_activity(s, vc, LINK_FAULT, BY_FAULT, s.now)
     elif unheld < 0:
         set_activity(s, vc, NO_VC, range_holder(s, v.out_link, low, high), s.now)
     else:
@@ -290,7 +292,7 @@ cdef void record_stall(State* s, int32_t vc, int32_t cause) noexcept nogil:
             waits_for_credit(s, vc, s.links.link[v.out_link].base + s.links.low[v.range_row])
     elif cause == STALL_SERIAL:
         if s.latency.faulty and is_fault(s, v.out_link, s.now):
-            set_activity(s, vc, LINK_FAULT, NO_TRAFFIC, s.now)
+            set_activity(s, vc, LINK_FAULT, BY_FAULT, s.now)
             return
         if s.latency.link[v.out_link].serial == message_of(s, v.packet):
             set_activity(s, vc, MOVING, NO_TRAFFIC, s.now)

@@ -127,7 +127,7 @@ def blame(attribution: Attribution) -> tuple[list[str], list[str], np.ndarray]:
 
     Culprits beyond MOST_CULPRITS are merged as "others"; the last column is waiting without a culprit.
     """
-    matrix, names = attribution.matrix, attribution.traffic_names
+    matrix, names = attribution.matrix, attribution.culprits
     victims = np.argsort(-matrix.sum(axis=1), kind="stable")
     victims = victims[matrix[victims].any(axis=1)][:MOST_TRAFFICS]
     no_traffic, matrix = matrix[victims, -1], matrix[victims, :-1]

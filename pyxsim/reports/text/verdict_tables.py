@@ -51,7 +51,7 @@ def causes(point: Compared, link: HotLink) -> dict[str, int]:
     assert result.attribution is not None
     waits = result.attribution.waits
     credit = PARTS.index("credit")
-    loop = (waits["link"] == link.link) & (waits["cause"] == credit) & (waits["culprit"] < 0)
+    loop = (waits["link"] == link.link) & (waits["cause"] == credit) & (waits["culprit"] == -1)
     if cycles := int(waits["cycles"][loop].sum()):
         cycles_by_cause["credit"] -= cycles
         cycles_by_cause[LOOP] = cycles

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyxsim.arrays import IntArray
-from pyxsim.results.attribution import BLAME, LATENCY, NO_TRAFFIC, PARTS, STAYS, Attribution
+from pyxsim.results.attribution import BLAME, LATENCY, PARTS, STAYS, Attribution
 from pyxsim.results.dataset import Column, Dataset, add, has_rows, restores
 from pyxsim.results.hdf5 import StoredTable, StoredTables
 from pyxsim.results.result import Result
@@ -55,7 +55,7 @@ def _blame(result: Result) -> dict[str, Any] | None:
         if attribution is None
         else {
             **attribution.blame,
-            "traffic_name": [*attribution.traffic_names, NO_TRAFFIC],
+            "traffic_name": attribution.culprits,
             "cause_name": PARTS,
             "link_name": attribution.link_names,
         }
@@ -96,7 +96,7 @@ add(
         (
             Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
-            Column("culprit", "1", "number of the traffic that caused the wait; -1: none", labels="traffic_name"),
+            Column("culprit", "1", "number of the traffic that caused the wait; -1: none, -2: faults", labels="traffic_name"),
             Column("cause", "1", "number of the part of the latency", labels="cause_name"),
             Column("cycles", "cycles", "sum over all packets"),
             Column("packets", "1", "number of stays that contribute to these cycles"),
