@@ -22,10 +22,11 @@ from pyxsim.network.packet.episode_book import EpisodeBook, describe
 from pyxsim.network.packet.episode_cache import KIND, MAGIC, recall_episodes, remember_episodes
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.reports.text.summary import text
-from pyxsim.results.diff import diff
 from pyxsim.results.result import Result
 from pyxsim.runner.lifecycle import run
 from pyxsim.study.sweep import sweep
+from tests.equal_results import equal
+from tests.examples import part_of
 from tests.network.packet.random_experiments import experiment
 from tests.network.packet.test_episodes import Sent, drive, messages, ring
 
@@ -47,7 +48,7 @@ def described(network: PacketNetwork) -> EpisodeBook:
     return book
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=part_of(200, usual=20), deadline=None)
 @given(
     st.lists(messages, min_size=1, max_size=4),
     st.lists(messages, max_size=4),
@@ -248,8 +249,8 @@ def test_runs_with_the_cache_are_equal_to_the_bit(window: str, kind: str) -> Non
     given["output"]["window"] = window
     whole = run({**given, "run": {"skip": False}})
     first, second = cached(given), cached(given)
-    assert diff(first, whole).equal
-    assert diff(second, whole).equal
+    assert equal(first, whole)
+    assert equal(second, whole)
     assert first.json()["cached_episodes"] == 0
     assert 0 < second.json()["cached_episodes"] <= second.json()["episodes"]
     assert " from the cache" in text(second)
