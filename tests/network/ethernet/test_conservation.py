@@ -14,6 +14,7 @@ from pyxsim.errors import InputError
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
+from tests.examples import part_of
 
 NETWORKS = [((4, 2), (2,)), ((3, 3), (1,)), ((2, 2, 2), (2, 2)), ((6,), ()), ((4, 4), (4,))]
 TRANSPORTS = ["none", "dcqcn", "dctcp", "hpcc", "hpcc-pint", "swift", "timely", "newreno", "cubic", "ndp"]
@@ -125,7 +126,7 @@ def check(shape: tuple[tuple[int, ...], tuple[int, ...]], ethernet: dict[str, An
         assert np.array_equal(column, again.flow_table()[name]), name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(shape=st.sampled_from(NETWORKS), ethernet=ethernets(), seed=st.integers(0, 2**31))
 def test_packets_are_conserved(shape: Any, ethernet: dict[str, Any], seed: int) -> None:
     check(shape, ethernet, seed)

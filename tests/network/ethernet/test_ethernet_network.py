@@ -22,6 +22,7 @@ from pyxsim.settings import Network, load_experiment
 from pyxsim.settings.ethernet import Ethernet
 from pyxsim.topology.build import network_of
 from pyxsim.topology.from_networkx import from_networkx
+from tests.examples import part_of
 
 KMIN = {100: 400, 200: 600, 400: 800}  # kB
 NS3 = {
@@ -119,10 +120,11 @@ def test_a_pickled_network_continues_to_the_bit(transport: str) -> None:
     src, dst = np.arange(1, 8), np.zeros(7, np.int64)
     for network in (whole, parts):
         network.send_many(src, dst, np.full(7, 2**18), dst, 0)
+    step = 10**6 // part_of(333, usual=80)
     while parts.now < 10**6:
-        parts.advance(parts.now + 3001)
+        parts.advance(parts.now + step)
         parts = pickle.loads(pickle.dumps(parts))
-    whole.advance(10**6 + 3001)
+    whole.advance(parts.now)
     for network in (whole, parts):  # up to the last timer
         while network.engine.pending:
             network.advance(None)

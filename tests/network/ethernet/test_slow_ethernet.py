@@ -20,6 +20,7 @@ from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.settings import Network
 from pyxsim.topology.from_networkx import from_networkx
 from pyxsim.topology.topology import Topology
+from tests.examples import part_of
 from tests.network.ethernet.slow_ethernet import SlowEthernet
 from tests.network.ethernet.slow_records import Link, Rules
 from tests.network.ethernet.slow_transports import MICROSECOND, SlowDcqcn, SlowDctcp, SlowTransport
@@ -216,7 +217,7 @@ def check(both: Both) -> None:
     both.run(3 * 10**9)
 
 
-@settings(max_examples=15, suppress_health_check=EVERYWHERE)
+@settings(max_examples=part_of(15), suppress_health_check=EVERYWHERE)
 @given(pairs_of_networks())
 def test_engine_equals_the_slow_network(both: Both) -> None:
     check(both)
@@ -259,20 +260,27 @@ INCAST = Rules(
 )
 
 
+RULES: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"marked", "dropped"}),
+    ({"reliability": "selective"}, {"marked", "dropped"}),
+    ({"reliability": "selective", "trim": 64}, {"marked", "trimmed"}),
+    ({"reliability": "selective", "trim": 64, "pfc": True, "headroom": 1500}, {"pauses", "trimmed"}),
+    ({"pfc": True}, {"marked", "pauses"}),
+    ({"pfc": True, "cnp_interval": 2 * MICROSECOND, "reserve": 1500}, {"marked", "pauses"}),
+    ({"pfc": True, "headroom": 3000, "alpha": 0.25}, {"pauses", "dropped"}),
+    ({"forwarding": "cut-through", "mark": "enqueue", "queue": 6000}, {"marked", "dropped"}),
+]
+"""What differs from INCAST, and what happens then."""
+
+
 @pytest.mark.parametrize(
-    ("changes", "happens"),
+    ("changes", "happens", "kind"),
     [
-        ({}, {"marked", "dropped"}),
-        ({"reliability": "selective"}, {"marked", "dropped"}),
-        ({"reliability": "selective", "trim": 64}, {"marked", "trimmed"}),
-        ({"reliability": "selective", "trim": 64, "pfc": True, "headroom": 1500}, {"pauses", "trimmed"}),
-        ({"pfc": True}, {"marked", "pauses"}),
-        ({"pfc": True, "cnp_interval": 2 * MICROSECOND, "reserve": 1500}, {"marked", "pauses"}),
-        ({"pfc": True, "headroom": 3000, "alpha": 0.25}, {"pauses", "dropped"}),
-        ({"forwarding": "cut-through", "mark": "enqueue", "queue": 6000}, {"marked", "dropped"}),
+        pytest.param(*rules, kind, marks=() if (number + second) % 2 else pytest.mark.slow)
+        for second, kind in enumerate([SlowDctcp, SlowDcqcn])
+        for number, rules in enumerate(RULES)
     ],
 )
-@pytest.mark.parametrize("kind", [SlowDctcp, SlowDcqcn])
 def test_engine_equals_the_slow_network_in_an_incast(
     changes: dict[str, Any], happens: set[str], kind: type[SlowTransport]
 ) -> None:

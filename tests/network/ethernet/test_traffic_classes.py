@@ -159,7 +159,7 @@ def test_a_pickled_network_continues_to_the_bit() -> None:
 
     whole, parts = finish(make()), make()
     while parts.engine.pending:
-        parts.advance(parts.now + 5001)
+        parts.advance(parts.now + 20_001)
         parts = pickle.loads(pickle.dumps(parts))
     for name, column in whole.items():
         assert np.array_equal(column, parts.engine.flow_table()[name]), name

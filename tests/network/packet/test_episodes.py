@@ -19,6 +19,7 @@ from pyxsim.network.packet.episodes import EpisodeEngine
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.split_engine import Part
 from pyxsim.network.windows import WindowRecorder
+from tests.examples import part_of
 from tests.network.machines import packet_network
 
 FOREVER = 1 << 60
@@ -88,7 +89,7 @@ messages = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=part_of(300, usual=30), deadline=None)
 @given(st.lists(messages, min_size=1, max_size=4), st.integers(1, 6), st.sampled_from([50, 10_000, 10**9]))
 def test_replays_change_nothing(sent: list[Sent], times: int, window: int) -> None:
     """The same few messages again and again, at intervals in which some end and some meet."""

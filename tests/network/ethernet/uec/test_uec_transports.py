@@ -15,6 +15,7 @@ from pyxsim.errors import InputError, SimulationError
 from pyxsim.network.ethernet.ethernet_network import EthernetNetwork
 from pyxsim.settings import Network
 from pyxsim.topology.build import network_of
+from tests.examples import part_of
 
 TRANSPORTS = ["nscc", "rccc", "nscc-rccc"]
 WIRE, HEADER, ACK = 4096 + 82, 82, 84
@@ -105,7 +106,7 @@ def ethernets(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(ethernets(), st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 def test_every_message_arrives_and_every_packet_is_accounted_for(ethernet: dict[str, Any], seed: int) -> None:
     network = made((3, 3), ethernet, seed)
     random = np.random.default_rng(seed)
