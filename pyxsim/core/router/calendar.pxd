@@ -30,3 +30,5 @@ cdef inline void schedule(State* s, int64_t cycle, int32_t number, Event kind) n
 cdef void enlarge_slot(State* s, CalendarSlot* slot, Event kind) noexcept nogil
 cdef int64_t next_scheduled(State* s) noexcept nogil
 cdef int64_t last_scheduled(State* s) noexcept nogil
+cdef int64_t count_entries(State* s, int32_t first, int32_t last, int32_t number) noexcept nogil
+cdef int64_t remove_entries(State* s, int32_t kind, int32_t begin, int32_t end) noexcept nogil

@@ -42,3 +42,38 @@ cdef int64_t last_scheduled(State* s) noexcept nogil:
         word = word - 1 if word else s.calendar.words - 1
         bits = s.calendar.used[word]
     return NONE
+
+
+cdef int64_t count_entries(State* s, int32_t first, int32_t last, int32_t number) noexcept nogil:
+    """Count the entries with a number, of the kinds from `first` to `last`."""
+    cdef int64_t place
+    cdef int32_t kind, i
+    cdef int64_t count = 0
+    for place in range(s.calendar.slot_mask + 1):
+        for kind in range(first, last + 1):
+            for i in range(s.calendar.slots[place].count[kind]):
+                count += s.calendar.slots[place].events[kind][i] == number
+    return count
+
+
+cdef int64_t remove_entries(State* s, int32_t kind, int32_t begin, int32_t end) noexcept nogil:
+    """Remove the calendar entries of a kind with a number from `begin` to `end` - 1. Return how many."""
+    cdef int64_t place
+    cdef int32_t i, k, kept
+    cdef int64_t removed = 0
+    cdef CalendarSlot* slot
+    for place in range(s.calendar.slot_mask + 1):
+        slot = &s.calendar.slots[place]
+        if not slot.count[kind]:
+            continue
+        kept = 0
+        for i in range(slot.count[kind]):
+            slot.events[kind][kept] = slot.events[kind][i]
+            kept += not begin <= slot.events[kind][i] < end
+        removed += slot.count[kind] - kept
+        slot.count[kind] = kept
+        for k in range(8):
+            kept |= slot.count[k]
+        if not kept:
+            s.calendar.used[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+    return removed

@@ -1,25 +1,23 @@
 """Credits as messages: collected at the receiving end of a link, and returned on the opposite one (docs/router.md).
 
-Whether a message arrives is known as it is launched, as with flits (retry.pyx), so its credits are entries of the
-calendar like those that return ideally, and nothing else follows them on their way.
+Whether a message arrives is known when it is launched, as with flits (retry.pyx). So its credits are entries of the
+calendar like those that return ideally, and need no other state on their way.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.latency.link_faults cimport message_takes_link
-from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.calendar cimport count_entries, remove_entries, schedule
 from pyxsim.core.router.link cimport link_available_at, return_credit
 from pyxsim.core.router.retry cimport FLIT_ERROR, enter_replay, error_draw, replay_accepts, replay_slot, transmit
 from pyxsim.core.state.network_state cimport State
-from pyxsim.core.state.records cimport (
-    CREDIT, LANE_CREDIT, NONE, WAKE, CalendarSlot, CreditReturn, Link, ReplayFlit, VcCredits,
-)
+from pyxsim.core.state.records cimport CREDIT, LANE_CREDIT, NONE, WAKE, CreditReturn, Link, ReplayFlit, VcCredits
 
 
 # --- the cycle ------------------------------------------------------------------------------------------------------
 
 cdef void list_link(State* s, int32_t link) noexcept nogil:
-    """The credits of a link are looked at in step 5 of this cycle."""
+    """List a link, so that step 5 of this cycle checks its credits."""
     if s.links.credit_return[link].listed_at != s.now:
         s.links.credit_return[link].listed_at = s.now
         s.scratch.credit_links[s.scratch.credit_link_count] = link
@@ -39,7 +37,7 @@ cdef void collect_credit(State* s, int32_t link, int32_t vc, int64_t t) noexcept
 
 
 cdef void note_launch(State* s, int32_t link, int64_t t, bint wrong) noexcept nogil:
-    """A new flit was just launched on a link: it may carry credits. `wrong`: it has a bit error."""
+    """A new flit was just launched on a link: it may carry credits. `wrong`: it is corrupted."""
     cdef CreditReturn* r = &s.links.credit_return[link]
     cdef Link* wire = &s.links.link[link]
     r.flit_at, r.flit_wrong = t, wrong
@@ -57,7 +55,7 @@ cdef void return_credits(State* s) noexcept nogil:
 
 
 cdef void send_due_credits(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Step 5 of a link: credits ride on the flit that the opposite link has launched, or messages are launched."""
+    """Step 5 of a link: piggyback credits on the flit that the opposite link has launched, or launch messages."""
     cdef CreditReturn* r = &s.links.credit_return[link]
     cdef int64_t resync = s.links.credit_rules.resync
     cdef int64_t wait = s.links.credit_rules.wait
@@ -88,7 +86,7 @@ cdef void send_due_credits(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef void look_again(State* s, int32_t link, int64_t when) noexcept nogil:
-    """Look at a link in cycle `when`, or earlier if that is beyond the calendar; INT64_MAX: not by itself."""
+    """Schedule a check of a link in cycle `when`, or earlier if that is beyond the calendar; INT64_MAX: none."""
     cdef CreditReturn* r = &s.links.credit_return[link]
     if when == INT64_MAX:
         return
@@ -102,7 +100,7 @@ cdef void look_again(State* s, int32_t link, int64_t when) noexcept nogil:
 # --- what is due ----------------------------------------------------------------------------------------------------
 
 cdef inline int64_t vc_due(State* s, int32_t link, int32_t vc, int64_t t) noexcept nogil:
-    """The cycle in which credits of a VC are due; at most `t`: now; INT64_MAX: it has none."""
+    """The cycle in which credits of a VC are due; at most `t`: now; INT64_MAX: there are none."""
     cdef VcCredits* c = &s.links.vc_credits[vc]
     if c.pending == 0:
         return INT64_MAX
@@ -137,7 +135,7 @@ cdef int64_t first_start(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef bint lost_credits(State* s, int32_t link) noexcept nogil:
-    """Are credits of a link lost?"""
+    """Are any credits of a link lost?"""
     cdef int32_t vc
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
         if s.links.vc_credits[vc].lost:
@@ -146,7 +144,7 @@ cdef bint lost_credits(State* s, int32_t link) noexcept nogil:
 
 
 cdef void send_lost_again(State* s, int32_t link, int64_t t) noexcept nogil:
-    """All lost credits of a link are due."""
+    """Make all lost credits of a link due."""
     cdef VcCredits* c
     cdef int32_t vc
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
@@ -178,10 +176,10 @@ cdef int32_t take_credits(State* s, int32_t vc) noexcept nogil:
 
 
 cdef void fill_message(State* s, int32_t link, int64_t t, bint arrives, int64_t arrival, int64_t slot) noexcept nogil:
-    """Take the credits of a message, which arrive in cycle `arrival`, or do not.
+    """Take the credits of a message, which arrive in cycle `arrival` if `arrives`.
 
-    `slot`: their flit's in the replay buffers; they arrive with it if `arrives`, and else when it is sent again; NONE:
-    without retry.
+    `slot`: the slot of their flit in the replay buffers, with whose retransmission they otherwise arrive; NONE: without
+    retry.
     """
     cdef CreditReturn* r = &s.links.credit_return[link]
     cdef Link* wire = &s.links.link[link]
@@ -219,7 +217,7 @@ cdef void credits_arrive(State* s, int32_t link, int32_t vc, int32_t count, int6
 
 
 cdef void ride(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Credits ride on the flit that the opposite link has launched in this cycle, and arrive with it."""
+    """Piggyback credits on the flit that the opposite link has launched in this cycle; they arrive with it."""
     cdef int32_t out = s.links.credit_return[link].opposite
     cdef ReplayFlit* flit
     cdef bint arrives = not s.links.credit_return[out].flit_wrong
@@ -236,7 +234,7 @@ cdef void ride(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef void send_message(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Launch a message of its own on the opposite link."""
+    """Launch a message on the opposite link."""
     cdef CreditReturn* r = &s.links.credit_return[link]
     cdef Link* wire = &s.links.link[r.opposite]
     cdef int64_t number, start, end
@@ -272,7 +270,7 @@ cdef void send_message(State* s, int32_t link, int64_t t) noexcept nogil:
 # --- retry ----------------------------------------------------------------------------------------------------------
 
 cdef void credits_arrive_again(State* s, int32_t link, int64_t number, int64_t arrival) noexcept nogil:
-    """A flit or message in the replay buffer of a link was launched and is accepted: so are its credits."""
+    """A flit or message in the replay buffer of a link is accepted: its credits arrive."""
     cdef int32_t other = s.links.credit_return[link].opposite
     cdef int64_t first = replay_slot(s, link, number) * s.links.credit_rules.most_vcs
     cdef int32_t i
@@ -291,9 +289,9 @@ cdef void clear_carried(State* s, int32_t link, int64_t number) noexcept nogil:
 # --- links that change ----------------------------------------------------------------------------------------------
 
 cdef void change_credit_return(State* s, int32_t link, bint lost, bint came_up) noexcept nogil:
-    """A link has changed: the messages that it carries, those of the opposite link, have its new rate.
+    """A link has changed: the messages on it, which carry credits of the opposite link, take its new rate.
 
-    `lost`: it has gone down, with what was on the wire; `came_up`: it has come up again.
+    `lost`: it has gone down, and flits on the wire are lost; `came_up`: it has come up again.
     """
     cdef CreditReturn* r = &s.links.credit_return[link]
     cdef int32_t other = r.opposite
@@ -301,7 +299,7 @@ cdef void change_credit_return(State* s, int32_t link, bint lost, bint came_up) 
     if other == NONE:
         return
     if s.links.link[link].free == INT64_MAX:
-        r.flit_at = NONE   # no credits ride on a flit launched before in this cycle
+        r.flit_at = NONE   # no credits are piggybacked on a flit launched earlier in this cycle
     s.links.credit_return[other].num = (
         s.links.link[link].num * s.links.credit_rules.share_num // s.links.credit_rules.share_den)
     if lost and s.links.credit_return[other].num:
@@ -319,7 +317,7 @@ cdef void change_credit_return(State* s, int32_t link, bint lost, bint came_up) 
 
 
 cdef void advertise_again(State* s, int32_t link) noexcept nogil:
-    """The sender of a link forgets its credits, and its receiver sends them anew."""
+    """The sender of a link drops its credits, and its receiver sends all of them again."""
     cdef int32_t vc
     cdef VcCredits* c
     for vc in range(s.links.link[link].base, s.links.link[link].base + s.links.link[link].vcs):
@@ -335,28 +333,13 @@ cdef void advertise_again(State* s, int32_t link) noexcept nogil:
 
 
 cdef void lose_credits(State* s, int32_t link, bint retries) noexcept nogil:
-    """The credits of a link that are on their way are lost; with retry, what carried them is sent again."""
+    """The credits of a link on their way back are lost; with retry, the flits that carried them are retransmitted."""
     cdef int32_t first = s.links.link[link].base
     cdef int32_t beyond = first + s.links.link[link].vcs
     cdef int32_t kind = LANE_CREDIT if s.links.link[link].src == NONE else CREDIT
-    cdef int32_t i, k, kept, vc
-    cdef int64_t place
-    cdef CalendarSlot* slot
-    for place in range(s.calendar.slot_mask + 1):
-        slot = &s.calendar.slots[place]
-        if not slot.count[kind]:
-            continue
-        kept = 0
-        for i in range(slot.count[kind]):
-            vc = slot.events[kind][i]
-            slot.events[kind][kept] = vc
-            if not first <= vc < beyond:
-                kept += 1
-            elif not retries:
-                s.links.vc_credits[vc].lost += 1
-                s.links.vc_credits[vc].destroyed += 1
-        slot.count[kind] = kept
-        for k in range(8):
-            kept |= slot.count[k]
-        if not kept:
-            s.calendar.used[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+    cdef int32_t vc, count
+    for vc in range(first, beyond if not retries else first):
+        count = <int32_t> count_entries(s, kind, kind, vc)
+        s.links.vc_credits[vc].lost += count
+        s.links.vc_credits[vc].destroyed += count
+    remove_entries(s, kind, first, beyond)

@@ -1,21 +1,21 @@
-"""Links that change between two cycles: other rates and latencies, down and up (docs/router.md, "Links that change").
+"""Links that change between two cycles: rates, latencies, down and up (docs/router.md, "Links that change").
 
-A link that is down is a link that is never available: `Link.free` is INT64_MAX.
+A link that is down is never available: `Link.free` is INT64_MAX.
 """
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyxsim.core.fast_forward.period_detector cimport forget_periods
 from pyxsim.core.fast_path.vc_masks cimport block_output, unblock_output
 from pyxsim.core.latency.link_faults cimport begin_faults
 from pyxsim.core.router.buffer cimport first_packet_place, next_packet_place, packet_at
-from pyxsim.core.router.calendar cimport schedule
+from pyxsim.core.router.calendar cimport count_entries, remove_entries, schedule
 from pyxsim.core.router.credit_return cimport change_credit_return
 from pyxsim.core.router.interface cimport lose_packet
 from pyxsim.core.router.link cimport link_available_at
 from pyxsim.core.router.retry cimport lose_unaccepted, resume_sending
 from pyxsim.core.state.bits cimport set_bit
-from pyxsim.core.state.records cimport HEAD, IDLE, LAST, LAUNCH, NONE, WAKE, CalendarSlot, InputVc, Link
+from pyxsim.core.state.records cimport HEAD, IDLE, LAST, LAUNCH, NONE, WAKE, InputVc, Link
 
 
 cdef void change_link(
@@ -23,7 +23,7 @@ cdef void change_link(
 ) noexcept nogil:
     """Change a link from step 2 of the current cycle on. `num`: cycles per flit, in units of 1 / den.
 
-    `lose`: as it goes down, flits on the wire are lost.
+    `lose`: when it goes down, the flits on the wire are lost.
     """
     cdef Link* wire = &s.links.link[link]
     cdef bint sends = s.part.sender == NULL or s.part.sender[link] == s.part.number
@@ -59,7 +59,7 @@ cdef void change_link(
 
 
 cdef void pause_link(State* s, int32_t link, int32_t delay) noexcept nogil:
-    """No flit overtakes the last one on the wire, which may have had a longer delay: the link waits for that."""
+    """Let the link wait until no flit can overtake the last one on the wire, which may have a longer delay."""
     cdef Link* wire = &s.links.link[link]
     cdef int64_t* pause = &s.links.pause[3 * link]
     if wire.free != pause[0]:   # a flit was launched since the last change, with the present delay
@@ -69,7 +69,7 @@ cdef void pause_link(State* s, int32_t link, int32_t delay) noexcept nogil:
 
 
 cdef void wake_changed_lane(State* s, int32_t link) noexcept nogil:
-    """A lane looks at its link anew."""
+    """Let a lane check its link again."""
     cdef int32_t lane = link - s.links.network
     set_bit(s.lanes.active, lane)
     if s.links.link[link].free != INT64_MAX and link_available_at(s, link) > s.now:
@@ -77,7 +77,7 @@ cdef void wake_changed_lane(State* s, int32_t link) noexcept nogil:
 
 
 cdef void wake_changed_output(State* s, int32_t link) noexcept nogil:
-    """A router looks at an output anew; with an output queue, its first flit starts when the link is available."""
+    """Let a router check an output again; the first flit of an output queue starts when the link is available."""
     cdef Link* wire = &s.links.link[link]
     set_bit(s.routers.active, wire.src)
     if wire.queued:
@@ -99,33 +99,10 @@ cdef void wake_changed_output(State* s, int32_t link) noexcept nogil:
         s.masks.free_from[wire.outlet] = INT64_MAX
 
 
-cdef int64_t remove_entries(State* s, int32_t kind, int32_t begin, int32_t end) noexcept nogil:
-    """Remove the calendar entries of a kind with a number from `begin` to `end` - 1. Return how many."""
-    cdef int64_t place
-    cdef int32_t i, k, kept
-    cdef int64_t removed = 0
-    cdef CalendarSlot* slot
-    for place in range(s.calendar.slot_mask + 1):
-        slot = &s.calendar.slots[place]
-        if not slot.count[kind]:
-            continue
-        kept = 0
-        for i in range(slot.count[kind]):
-            slot.events[kind][kept] = slot.events[kind][i]
-            kept += not begin <= slot.events[kind][i] < end
-        removed += slot.count[kind] - kept
-        slot.count[kind] = kept
-        for k in range(8):
-            kept |= slot.count[k]
-        if not kept:
-            s.calendar.used[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
-    return removed
-
-
 # --- flits that are lost --------------------------------------------------------------------------------------------
 
 cdef void lose_flits(State* s, int32_t link, bint sends, bint receives) noexcept nogil:
-    """The flits on the wire are lost: with retry they are sent again, otherwise their packets are lost."""
+    """The flits on the wire are lost: with retry they are retransmitted, otherwise their packets are lost."""
     cdef Link* wire = &s.links.link[link]
     cdef int32_t kind
     if not (s.config.retry and s.links.replay[link].slots):
@@ -143,10 +120,10 @@ cdef int64_t lose_packets(State* s, int32_t vc) noexcept nogil:
     """Mark the packets with a flit on the wire of a VC. Return the number of these flits."""
     cdef InputVc* v = &s.vcs.input[vc]
     cdef int32_t place = first_packet_place(s, vc)
-    cdef int64_t flying = count_arrivals(s, vc, HEAD, LAST)
+    cdef int64_t flying = count_entries(s, HEAD, LAST, vc)
     cdef int64_t packets, inside, flits, left
     if flying and v.router == NONE:   # a sink, where tails tell packets apart; the last packet may have more flits
-        packets = count_arrivals(s, vc, LAST, LAST) + (not ends_with_tail(s, vc))
+        packets = count_entries(s, LAST, LAST, vc) + (not ends_with_tail(s, vc))
         while place != NONE and packets:
             lose_packet(s, packet_at(s, vc, place))
             place = next_packet_place(s, vc, place)
@@ -165,18 +142,6 @@ cdef int64_t lose_packets(State* s, int32_t vc) noexcept nogil:
             inside -= flits
         place = next_packet_place(s, vc, place)
     return flying
-
-
-cdef int64_t count_arrivals(State* s, int32_t vc, int32_t first, int32_t last) noexcept nogil:
-    """Flits on the wire of a VC, of some kinds."""
-    cdef int64_t place
-    cdef int32_t kind, i
-    cdef int64_t count = 0
-    for place in range(s.calendar.slot_mask + 1):
-        for kind in range(first, last + 1):
-            for i in range(s.calendar.slots[place].count[kind]):
-                count += s.calendar.slots[place].events[kind][i] == vc
-    return count
 
 
 cdef bint ends_with_tail(State* s, int32_t vc) noexcept nogil:

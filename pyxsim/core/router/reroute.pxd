@@ -1,4 +1,4 @@
-"""Other routes between two cycles: see reroute.pyx."""
+"""Rerouting between two cycles: see reroute.pyx."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

@@ -1,4 +1,4 @@
-"""Other routes between two cycles: what becomes of the packets in the network (docs/router.md, "Other routes")."""
+"""Rerouting between two cycles: the packets in the network (docs/router.md, "Other routes")."""
 
 from pyxsim.core.router.buffer cimport first_packet_place, link_vc_mask, next_packet_place, packet_at
 from pyxsim.core.router.interface cimport lose_packet
@@ -9,7 +9,7 @@ from pyxsim.core.state.records cimport ACTIVE, HOLDING, NONE, WAITING, InputVc, 
 
 
 cdef void choose_anew(State* s) noexcept nogil:
-    """Every packet in the network chooses its route option again, as if it were sent from where it is."""
+    """Let every packet in the network select its route option again, as if it were injected where it is."""
     cdef int32_t vc, place
     cdef Packet* p
     for vc in range(s.vcs.count):
@@ -22,7 +22,7 @@ cdef void choose_anew(State* s) noexcept nogil:
 
 
 cdef int64_t route_anew(State* s) noexcept nogil:
-    """Every head that waits for a VC is routed again. Return how many that requested one link then request another."""
+    """Reroute every head flit that waits for a VC. Return how many that requested one link then request another."""
     cdef int32_t vc, before
     cdef bint one
     cdef int64_t count = 0
@@ -39,7 +39,7 @@ cdef int64_t route_anew(State* s) noexcept nogil:
 
 
 cdef int64_t discard_waiting(State* s, uint8_t* abandoned, int32_t* discard) noexcept nogil:
-    """Heads that wait for a VC of an abandoned link go to the sink of their router. Return how many."""
+    """Send head flits that wait for a VC of an abandoned link to the sink of their router. Return how many."""
     cdef int32_t vc
     cdef int64_t count = 0
     cdef InputVc* v
@@ -47,7 +47,7 @@ cdef int64_t discard_waiting(State* s, uint8_t* abandoned, int32_t* discard) noe
         v = &s.vcs.input[vc]
         if v.router == NONE or v.state != WAITING:
             continue
-        set_bit(s.routers.active, v.router)   # one that requests several links has others now
+        set_bit(s.routers.active, v.router)   # one with several candidates now has others
         if not v.multi and v.out_link != NONE and abandoned[v.out_link]:
             set_candidate(s, vc, discard[v.router], 0)
             count += 1
@@ -55,7 +55,7 @@ cdef int64_t discard_waiting(State* s, uint8_t* abandoned, int32_t* discard) noe
 
 
 cdef int64_t lose_holders(State* s, uint8_t* broken) noexcept nogil:
-    """Packets that hold a VC of a broken link are lost: what is left of them still passes. Return how many."""
+    """Mark packets that hold a VC of a broken link as lost; their remaining flits cross it. Return how many."""
     cdef int32_t vc, link, packet
     cdef int64_t count = 0
     cdef InputVc* v

@@ -13,7 +13,7 @@ cdef enum:
 
 
 cdef inline uint64_t error_draw(State* s, int32_t link, int64_t launch, int32_t purpose) noexcept nogil:
-    """The random number of a launch on a link: no other launch, and no order of visits, has a part in it."""
+    """The random number of a launch on a link, which is independent of other launches and of the order of visits."""
     return mix(mix(s.config.seed + GOLDEN * <uint64_t> (link + 1)) + GOLDEN * <uint64_t> (2 * launch + purpose + 1))
 
 

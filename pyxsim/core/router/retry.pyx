@@ -1,7 +1,7 @@
 """Bit errors of links, and retry at the link: a replay buffer at the sender, and go-back-N (docs/router.md, "Retry").
 
-The fate of a flit is known as it is launched: its draw depends on the link and the number of the launch only, and the
-answer of the receiver comes after a fixed time. So the receiver needs no state, and no acknowledgement needs an event.
+The fate of a flit is known when it is launched: its draw depends only on the link and the number of the launch, and the
+receiver answers after a fixed time. So the receiver needs no state, and acknowledgments need no events.
 """
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
@@ -27,7 +27,7 @@ cdef inline int64_t available_at(Link* wire) noexcept nogil:
 
 
 cdef void wake_sender(State* s, int32_t link, int64_t when) noexcept nogil:
-    """The link is visited in cycle `when` (`send_again`)."""
+    """Schedule a visit of the link in cycle `when` (`send_again`)."""
     if s.links.link[link].src == NONE:
         schedule(s, when, s.routers.count + link - s.links.network, WAKE)
     else:
@@ -37,7 +37,7 @@ cdef void wake_sender(State* s, int32_t link, int64_t when) noexcept nogil:
 # --- without retry --------------------------------------------------------------------------------------------------
 
 cdef void after_launch(State* s, int32_t link, int32_t packet, int64_t t) noexcept nogil:
-    """A flit was just launched: its packet is lost if one of its bits is wrong, and it may carry credits."""
+    """A flit was just launched: its packet is lost if one of its bits is corrupted, and it may carry credits."""
     cdef uint64_t bound = s.links.error_bound[link] if s.config.lossy else 0
     cdef bint wrong = bound != 0 and error_draw(s, link, s.links.link[link].flits - 1, FLIT_ERROR) < bound
     if wrong:
@@ -60,7 +60,7 @@ cdef void drop_acknowledged(State* s, Replay* r, int64_t t) noexcept nogil:
 
 
 cdef bint replay_accepts(State* s, int32_t link, int64_t t) noexcept nogil:
-    """May a new flit start on the link, if it is available? Not before flits to be sent again, nor without a slot."""
+    """May a new flit start on an available link? Not while flits wait for retransmission, nor without a free slot."""
     cdef Replay* r = &s.links.replay[link]
     if r.slots == 0:
         return True
@@ -77,7 +77,7 @@ cdef void count_full_buffer(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef int64_t held_until(State* s, int32_t link, int64_t cycle) noexcept nogil:
-    """Cycles that flits have been in the replay buffer up to a cycle, together."""
+    """Total of the cycles that flits have spent in the replay buffer up to a cycle."""
     cdef Replay* r = &s.links.replay[link]
     cdef ReplayFlit* flit
     cdef int64_t total = r.held
@@ -128,7 +128,7 @@ cdef int64_t enter_replay(
 
 
 cdef void transmit(State* s, int32_t link, int64_t number, int64_t t) noexcept nogil:
-    """Start what the replay buffer holds, with the times of `launch_on_link`, and determine whether it is accepted."""
+    """Launch an entry of the replay buffer, as `launch_on_link` does, and determine whether it is accepted."""
     cdef Link* wire = &s.links.link[link]
     cdef Replay* r = &s.links.replay[link]
     cdef ReplayFlit* flit = flit_at(s, r, number)
@@ -184,7 +184,7 @@ cdef void transmit(State* s, int32_t link, int64_t number, int64_t t) noexcept n
 
 
 cdef void send_again(State* s, int32_t link, int64_t t) noexcept nogil:
-    """Step 1: the sender goes back, if it is time, and starts the next flit that it sends again."""
+    """Step 1: the sender goes back, if that is due, and launches the next flit to retransmit."""
     cdef Link* wire = &s.links.link[link]
     cdef Replay* r = &s.links.replay[link]
     if r.rewind_at <= t:
@@ -194,7 +194,7 @@ cdef void send_again(State* s, int32_t link, int64_t t) noexcept nogil:
         r.due = INT64_MAX
         return
     if t < r.due < INT64_MAX:
-        return   # another entry of the calendar comes for it
+        return   # a later entry of the calendar is for it
     if wire.free < (t + 1) * wire.den:
         r.next += 1
         r.resent += 1
@@ -208,7 +208,7 @@ cdef void send_again(State* s, int32_t link, int64_t t) noexcept nogil:
 
 
 cdef void resume_sending(State* s, int32_t link) noexcept nogil:
-    """The link is up again, or changed: flits that are to be sent again are from the next cycle on."""
+    """The link is up again, or has changed: retransmission continues in the next cycle."""
     cdef Replay* r = &s.links.replay[link]
     if r.next != r.newest and not is_down(&s.links.link[link]):
         r.due = s.now + 1
