@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,62 @@ class PlacedGraph:
     key: str
 
 
+class _Concatenation:
+    """Task graphs one after the other, as one graph."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.names: list[str] = []
+        self.layers: list[str] = []
+        self.tasks = 0
+        self._resources: list[tuple[str, int]] = []
+        self._columns: dict[str, list[Any]] = {}
+        self._starts: list[IntArray] = [np.zeros(1, np.int64)]
+        self._edges = 0
+
+    def next_texts(self) -> tuple[int, int, int]:
+        """Return the numbers of the next call, name and layer."""
+        return len(self.calls), len(self.names), len(self.layers)
+
+    def add_texts(self, calls: Iterable[Call], names: Iterable[str], layers: Iterable[str]) -> None:
+        """Add the calls, names and layers of a graph."""
+        self.calls += calls
+        self.names += names
+        self.layers += layers
+
+    def add_tasks(self, graph: TaskGraph, texts: tuple[int, int, int], npus: IntArray | None = None) -> None:
+        """Add tasks whose calls, names and layers begin at `texts`. `npus`: the NPU of each rank, if it differs."""
+        call, name, layer = (np.int32(first) for first in texts)
+        resource = np.array([_number(self._resources, each) for each in graph.resources] + [-1], np.int8)
+        columns = {
+            "npu": graph.npu if npus is None else npus[graph.npu].astype(np.int32),
+            "peer": graph.peer if npus is None else np.where(graph.peer >= 0, npus[graph.peer], -1).astype(np.int32),
+            "call": np.where(graph.call >= 0, graph.call + call, -1).astype(np.int32),
+            "name": graph.name + name,
+            "layer": np.where(graph.layer >= 0, graph.layer + layer, -1).astype(np.int32),
+            "resource": resource[graph.resource],
+            "before": graph.before + self.tasks,
+            **{column: getattr(graph, column) for column in _PLAIN},
+        }
+        for column, values in columns.items():
+            self._columns.setdefault(column, []).append(values)
+        self._starts.append(graph.before_start[1:] + self._edges)
+        self.tasks, self._edges = self.tasks + len(graph), self._edges + len(graph.before)
+
+    def graph(self, npus: int, **columns: Any) -> TaskGraph:
+        """Return the graph of all tasks. `columns`: further ones."""
+        return TaskGraph(
+            npus=npus,
+            **{column: np.concatenate(values) for column, values in self._columns.items()},
+            before_start=np.concatenate(self._starts),
+            calls=self.calls,
+            names=self.names,
+            resources=tuple(self._resources),
+            layers=self.layers,
+            **columns,
+        )
+
+
 def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
     """Return the tasks of all jobs on a network of `shape`, in the order of the jobs.
 
@@ -47,102 +103,43 @@ def merged(jobs: Sequence[PlacedGraph], shape: Sequence[int]) -> TaskGraph:
     does not fit the dimensions of the network.
     """
     npus = int(np.prod(shape))
-    columns: dict[str, list[Any]] = {}
-    calls: list[Call] = []
-    names: list[str] = []
-    layers: list[str] = []
-    resources: list[tuple[str, int]] = []
-    tasks = edges = 0
-    starts: list[IntArray] = [np.zeros(1, np.int64)]
-    for job in jobs:
-        graph = job.graph
-        resource = np.array([_number(resources, each) for each in graph.resources] + [-1], np.int8)
-        numbered = {
-            "npu": job.npus[graph.npu].astype(np.int32),
-            "peer": np.where(graph.peer >= 0, job.npus[graph.peer], -1).astype(np.int32),
-            "call": np.where(graph.call >= 0, graph.call + len(calls), -1).astype(np.int32),
-            "name": graph.name + np.int32(len(names)),
-            "layer": np.where(graph.layer >= 0, graph.layer + len(layers), -1).astype(np.int32),
-            "resource": resource[graph.resource],
-            "before": graph.before + tasks,
-            **{column: getattr(graph, column) for column in _PLAIN},
-        }
-        for column, values in numbered.items():
-            columns.setdefault(column, []).append(values)
-        starts.append(graph.before_start[1:] + edges)
-        calls += [_on_network(call, job, shape) for call in graph.calls]
-        names += [f"{job.name}: {name}" for name in graph.names]
-        unnamed = range(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
-        layers += [f"{job.name}: {layer}" for layer in (*graph.layers, *(f"layer {each}" for each in unnamed))]
-        tasks, edges = tasks + len(graph), edges + len(graph.before)
     if not jobs:
         return GraphBuilder(npus).graph()
-    nodes = [job.graph.node for job in jobs]
-    return TaskGraph(
-        npus=npus,
-        **{column: np.concatenate(values) for column, values in columns.items()},
-        before_start=np.concatenate(starts),
-        calls=calls,
-        names=names,
-        resources=tuple(resources),
-        layers=layers,
-        node=None
-        if any(node is None for node in nodes)
-        else np.concatenate([node for node in nodes if node is not None]),
-    )
+    whole = _Concatenation()
+    for job in jobs:
+        graph, texts = job.graph, whole.next_texts()
+        unnamed = range(len(graph.layers), int(graph.layer.max(initial=-1)) + 1)
+        layers = (*graph.layers, *(f"layer {each}" for each in unnamed))
+        whole.add_texts(
+            (_on_network(call, job, shape) for call in graph.calls),
+            (f"{job.name}: {name}" for name in graph.names),
+            (f"{job.name}: {layer}" for layer in layers),
+        )
+        whole.add_tasks(graph, texts, job.npus)
+    nodes = [job.graph.node for job in jobs if job.graph.node is not None]
+    return whole.graph(npus, node=np.concatenate(nodes) if len(nodes) == len(jobs) else None)
 
 
 def joined(first: TaskRun, others: Sequence[TaskRun]) -> TaskRun:
     """Return several runs on one network as a single run; runs of the same graph share its names and layers."""
-    offsets: dict[int, tuple[int, int, int]] = {}  # by id of a graph: its first call, name and layer
-    calls: list[Call] = []
-    names: list[str] = []
-    layers: list[str] = []
-    resources: list[tuple[str, int]] = []
-    columns: dict[str, list[Any]] = {}
+    whole = _Concatenation()
+    texts: dict[int, tuple[int, int, int]] = {}  # by id of a graph
     times: dict[str, list[Any]] = {}
-    starts: list[IntArray] = [np.zeros(1, np.int64)]
-    tasks = edges = groups = 0
+    groups = 0
     for run in (first, *others):
         graph = run.graph
-        if id(graph) not in offsets:
-            offsets[id(graph)] = len(calls), len(names), len(layers)
-            calls += graph.calls
-            names += graph.names
-            layers += graph.layers
-        call, name, layer = (np.int32(each) for each in offsets[id(graph)])
-        resource = np.array([_number(resources, each) for each in graph.resources] + [-1], np.int8)
-        shifted = {
-            "npu": graph.npu,
-            "peer": graph.peer,
-            "call": np.where(graph.call >= 0, graph.call + call, -1).astype(np.int32),
-            "name": graph.name + name,
-            "layer": np.where(graph.layer >= 0, graph.layer + layer, -1).astype(np.int32),
-            "resource": resource[graph.resource],
-            "before": graph.before + tasks,
-            **{column: getattr(graph, column) for column in _PLAIN},
-        }
-        for column, values in shifted.items():
-            columns.setdefault(column, []).append(values)
-        for column, by in (("ready", 0), ("start", 0), ("end", 0), ("cause", tasks), ("partner", tasks)):
+        if id(graph) not in texts:
+            texts[id(graph)] = whole.next_texts()
+            whole.add_texts(graph.calls, graph.names, graph.layers)
+        for column, by in (("ready", 0), ("start", 0), ("end", 0), ("cause", whole.tasks), ("partner", whole.tasks)):
             values = getattr(run.times, column)
             times.setdefault(column, []).append(np.where(values >= 0, values + by, -1).astype(values.dtype))
         times.setdefault("group", []).append(np.where(run.times.group >= 0, run.times.group + groups, -1))
-        starts.append(graph.before_start[1:] + edges)
         groups += int(run.times.group.max(initial=-1)) + 1
-        tasks, edges = tasks + len(graph), edges + len(graph.before)
-    graph = TaskGraph(
-        npus=first.graph.npus,
-        **{column: np.concatenate(values) for column, values in columns.items()},
-        before_start=np.concatenate(starts),
-        calls=calls,
-        names=names,
-        resources=tuple(resources),
-        layers=layers,
-    )
-    whole = {column: np.concatenate(values) for column, values in times.items()}
-    whole["group"] = whole["group"].astype(np.int32)
-    return TaskRun(graph, TaskTimes(**whole))
+        whole.add_tasks(graph, texts[id(graph)])
+    columns = {column: np.concatenate(values) for column, values in times.items()}
+    columns["group"] = columns["group"].astype(np.int32)
+    return TaskRun(whole.graph(first.graph.npus), TaskTimes(**columns))
 
 
 def _number(resources: list[tuple[str, int]], resource: tuple[str, int]) -> int:

@@ -18,19 +18,9 @@ from pyxsim.network.fault_times import NEVER, RandomTimes
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
-from validation.families.jobs import account
+from validation.families.jobs import NETWORK, account
 
 BACKENDS = ("packet", "analytical-congestion")
-NETWORK = {
-    "topology": "torus",
-    "shape": [4, 4],
-    "bandwidth": "50 GB/s",
-    "latency": "20 ns",
-    "clock": "1 GHz",
-    "flit": "256 B",
-    "packet": "1 KiB",
-    "router": {"vcs": 4, "buffer": "auto"},
-}
 ALL_REDUCE = {"kind": "all-reduce", "size": "64 KiB"}
 
 
