@@ -301,7 +301,7 @@ def _ranges(
                     vcs, count, () if lane else fixed, shared=network.router.vc_classes == "shared"
                 )
             except InputError as error:
-                _check_adaptive(vcs, count, fixed, network)
+                _check_adaptive(vcs, count, network)
                 where = f"virtual_networks[{number}]" if len(networks) > 1 else "vcs"
                 problem = f"{vcs} VCs per link are too few: the routing requires {count} VC classes"
                 raise InputError(problem, key=f"network.router.{where}", allowed=error.allowed) from None
@@ -311,7 +311,7 @@ def _ranges(
     return np.array(low, np.int32), np.array(high, np.int32), np.array(rows, np.int32)[which]
 
 
-def _check_adaptive(vcs: int, count: int, fixed: Sequence[int], network: Network) -> None:
+def _check_adaptive(vcs: int, count: int, network: Network) -> None:
     """Raise InputError if fewer adaptive VCs would leave enough VCs for the escape."""
     adaptive = network.router.routing_options.get("adaptive_vcs")
     limit = vcs - (count - 1)  # the escape has one of each class

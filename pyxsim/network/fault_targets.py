@@ -58,14 +58,14 @@ def _devices_and_links(experiment: Experiment, topology: Topology, fault: Fault,
     src, dst = _ends(topology)
     back = opposite_links(src, dst)
     if fault.link is not None:
-        cables = _named(topology.counted_link_name, fault, fault.link, "link", key)
+        cables = _named(topology.counted_link_name, fault.link, "link", key)
         if fault.both_directions:
             # A cable is drawn once.
             cables = np.unique(np.where(back[cables] < 0, cables, np.minimum(cables, back[cables])))
         cables = _drawn(cables, fault, key)
         return _with(back, cables, cables, fault)
     if fault.router is not None:
-        routers = _drawn(_named(topology.router_name, fault, fault.router, "router", key), fault, key)
+        routers = _drawn(_named(topology.router_name, fault.router, "router", key), fault, key)
         return _touching(src, dst, routers)
     npus = npus_of(experiment, topology, fault, key)
     if topology.hosts:
@@ -83,11 +83,11 @@ def npus_of(experiment: Experiment, topology: Topology, fault: Fault, key: str) 
     """Return int64[K]: the NPUs that a fault with `npu` or `group` affects, ascending. Raises InputError."""
     if fault.npu is not None:
         names = [str(npu) for npu in range(topology.npus)]
-        return _drawn(_named(names, fault, fault.npu, "npu", key), fault, key)
+        return _drawn(_named(names, fault.npu, "npu", key), fault, key)
     groups = experiment.system.groups
     if not groups:
         raise InputError("there are no groups", key=f"{key}.group", allowed="with [[system.groups]]")
-    named = _named([group.name for group in groups], fault, fault.group or "", "group", key)
+    named = _named([group.name for group in groups], fault.group or "", "group", key)
     members = [npu for group in _drawn(named, fault, key).tolist() for npu in groups[group].npus]
     return np.unique(np.array(members, np.int64))
 
@@ -96,7 +96,7 @@ def _key_of(fault: Fault) -> str:
     return "npu" if fault.npu is not None else "group"
 
 
-def _named(names: Sequence[str], fault: Fault, pattern: str, what: str, key: str) -> IntArray:
+def _named(names: Sequence[str], pattern: str, what: str, key: str) -> IntArray:
     numbers = np.flatnonzero(np.fromiter((matches(name, pattern) for name in names), np.bool_, len(names)))
     if not len(numbers):
         called = "NPU" if what == "npu" else what

@@ -327,7 +327,7 @@ class Link:
                 self.flying.clear()
                 self.retry.lose(t)
             if self.carrying is not None:
-                self.carrying.wreck(t)
+                self.carrying.wreck()
             if self.credits is not None:
                 self.credits.reset = self.credits.rules.advertise and self.retry is None
         was_down, self.down = self.down, down

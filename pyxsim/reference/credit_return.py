@@ -15,7 +15,7 @@ from pyxsim.reference.retry import FLIT_ERROR, ErrorDraws, Retry, Sent
 
 
 class Sender(Protocol):
-    """The upstream end of a VC, as far as its credits need it."""
+    """The upstream end of a VC, as its credits see it."""
 
     number: int
     credits: int
@@ -60,7 +60,7 @@ class Wire(Protocol):
 
 @dataclass(eq=False)
 class CreditMessage:
-    """A message of its own; in a replay buffer it has the place of a flit."""
+    """A message with credits; in a replay buffer it takes the slot of a flit."""
 
     vc: int = -1
 
@@ -72,8 +72,8 @@ class VcCredits:
     number: int
     since: int = -1  # cycle of the first slot that has been emptied since the last message
     pending: int = 0  # emptied slots whose credits wait
-    lost: int = 0  # credits that were destroyed on the way
-    forced: bool = False  # due whatever their number
+    lost: int = 0  # credits lost on their way back
+    forced: bool = False  # due, however few
     returned: int = 0
     carried: int = 0
     destroyed: int = 0
@@ -149,7 +149,7 @@ class CreditReturn:
         return waiting and not (self.out.down and self.rules.share)
 
     def advertise(self, t: int) -> None:
-        """Take all credits of the sender, and send them anew."""
+        """Take all credits of the sender, and send them again."""
         for vc, sender in zip(self.vcs, self.link.outputs, strict=True):
             if sender.credits > 0 and not sender.borrowed:
                 vc.add(sender.credits, t)
@@ -171,7 +171,7 @@ class CreditReturn:
         return any(self.due(vc, t) for vc in self.vcs)
 
     def step(self, t: int) -> None:
-        """Do step 5: credits ride on the flit that `out` has launched, or messages are launched."""
+        """Do step 5: piggyback credits on the flit that `out` has launched, or launch messages."""
         rules = self.rules
         if rules.resync and t % rules.resync == 0:
             for vc in self.vcs:
@@ -217,7 +217,7 @@ class CreditReturn:
             self.vcs[vc].lose(count)
 
     def ride(self, t: int) -> None:
-        """Let credits ride on the flit that `out` has launched in this cycle."""
+        """Piggyback credits on the flit that `out` has launched in this cycle."""
         self.riding += 1
         credits = self.fill(t)
         if self.out.retry is not None:
@@ -232,7 +232,7 @@ class CreditReturn:
             self.arrive(credits, self.out.new_flit_arrives)
 
     def launch(self, t: int) -> None:
-        """Launch a message of its own at the end of cycle `t`."""
+        """Launch a message at the end of cycle `t`."""
         self.messages += 1
         if not self.rules.share:
             self.arrive(self.fill(t), t + self.link.credit_delay)
@@ -272,8 +272,8 @@ class CreditReturn:
         if retry.accepted(self.out, sent, launch, arrival, math.ceil(self.out.clear), wrong):
             self.arrive(sent.credits, arrival)
 
-    def wreck(self, t: int) -> None:
-        """`out` has gone down, and what was on its wire is lost."""
+    def wreck(self) -> None:
+        """`out` has gone down, and the messages on its wire are lost."""
         if not self.rules.share:
             return
         if self.out.retry is None:
@@ -281,6 +281,6 @@ class CreditReturn:
         self.link.returning.clear()
 
     def counted(self) -> None:
-        """Count the VCs whose sender has no credit of its own in this cycle."""
+        """Count the VCs whose sender has no private credit in this cycle."""
         for vc, sender in zip(self.vcs, self.link.outputs, strict=True):
             vc.empty += sender.credits <= 0

@@ -14,7 +14,7 @@ FLIT_ERROR, NACK_ERROR = range(2)
 
 
 class Wire(Protocol):
-    """The link that retries, as far as its sender needs it."""
+    """The link that retries, as its sender sees it."""
 
     delay: int
     credit_delay: int
@@ -63,20 +63,20 @@ class Sent:
 
 @dataclass(eq=False)
 class Retry:
-    """The sending end of a link with retry: `slots` flits, an acknowledgement takes `ack` cycles beyond a credit."""
+    """The sending end of a link with retry: `slots` flits, an acknowledgment takes `ack` cycles beyond a credit."""
 
     slots: int
     ack: int
     timeout: int
     buffer: deque[Sent] = field(default_factory=deque)
-    again: deque[Sent] = field(default_factory=deque)  # flits to send again, a part of the buffer
-    rewind: tuple[int, Sent] | None = None  # in which cycle the sender goes back, and to which flit
+    again: deque[Sent] = field(default_factory=deque)  # flits to retransmit, a part of the buffer
+    rewind: tuple[int, Sent] | None = None  # the cycle in which the sender goes back, and to which flit
     most: int = 0
     resent: int = 0
     timeouts: int = 0
     full: int = 0
     full_at: int = -1
-    held: int = 0  # cycles that acknowledged flits were in the buffer, together
+    held: int = 0  # total of the cycles that acknowledged flits were in the buffer
 
     @property
     def waiting(self) -> bool:
@@ -84,7 +84,7 @@ class Retry:
         return any(sent.arrival < 0 for sent in self.buffer)
 
     def answered(self, t: int) -> bool:
-        """Return whether an acknowledgement arrives in cycle `t` or later."""
+        """Return whether an acknowledgment arrives in cycle `t` or later."""
         return any(sent.acked >= t for sent in self.buffer)
 
     def drop(self, t: int) -> None:
@@ -110,7 +110,7 @@ class Retry:
         self.most = max(self.most, len(self.buffer))
 
     def next_again(self) -> Sent:
-        """Remove the next flit to send again."""
+        """Remove the next flit to retransmit."""
         self.resent += 1
         return self.again.popleft()
 
@@ -140,7 +140,7 @@ class Retry:
         return True
 
     def send_again(self, link: Wire, t: int) -> bool:
-        """Do step 1: go back if it is time, and launch the next flit to send again. Return whether one was."""
+        """Do step 1: go back if that is due, and launch the next flit to retransmit. Return whether there was one."""
         if self.rewind is not None and self.rewind[0] <= t:
             first, self.rewind = self.rewind[1], None
             self._rewind_to(first)
@@ -157,7 +157,7 @@ class Retry:
         self.again = deque(flits[flits.index(first) :])
 
     def lose(self, t: int) -> None:
-        """All flits on the wire in cycle `t` are lost: send again from the first one that has not arrived."""
+        """All flits on the wire in cycle `t` are lost: retransmit from the first one that has not arrived."""
         self.rewind = None
         self.again.clear()
         for sent in self.buffer:
@@ -167,5 +167,5 @@ class Retry:
                     self._rewind_to(sent)
 
     def held_until(self, cycle: int) -> int:
-        """Return the cycles that flits have been in the buffer up to a cycle, together."""
+        """Return the total of the cycles that flits have been in the buffer up to a cycle."""
         return self.held + sum((cycle if s.acked < 0 else min(s.acked, cycle)) - s.entered for s in self.buffer)

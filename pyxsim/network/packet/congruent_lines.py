@@ -7,7 +7,7 @@ same ranks share a group in both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,18 +17,8 @@ from pyxsim.network.lines import Lines
 from pyxsim.network.packet.congruent_groups import CongruentGroups
 
 
-def represented(
-    groups: CongruentGroups,
-    kinds: Sequence[Lines],
-    lanes_of: Callable[[IntArray, IntArray, IntArray], tuple[IntArray, IntArray]],
-) -> CongruentGroups | None:
-    """Return the groups of the first line of each kind, with those that they stand for; None if lines differ.
-
-    Parameters
-    ----------
-    lanes_of
-        See `congruent_groups`.
-    """
+def represented(groups: CongruentGroups, kinds: Sequence[Lines]) -> CongruentGroups | None:
+    """Return the groups of the first line of each kind, with those that they stand for; None if lines differ."""
     count = len(groups.used)
     class_of = np.empty(count, np.int64)
     for number, members in enumerate(groups.members):

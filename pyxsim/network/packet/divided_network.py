@@ -124,7 +124,7 @@ class DividedNetwork(Backend):
 
     def expect_lines(self, kinds: Sequence[Lines]) -> bool:
         alike = self._congruent(np.concatenate([lines.traffic for lines in kinds]))
-        simulated = None if alike is None else represented(alike, kinds, self.lanes_of)
+        simulated = None if alike is None else represented(alike, kinds)
         return simulated is not None and self._fold(simulated)
 
     def _congruent(self, traffic: IntArray) -> CongruentGroups | None:
