@@ -59,21 +59,26 @@ cdef int64_t count_entries(State* s, int32_t first, int32_t last, int32_t number
 cdef int64_t remove_entries(State* s, int32_t kind, int32_t begin, int32_t end) noexcept nogil:
     """Remove the calendar entries of a kind with a number from `begin` to `end` - 1. Return how many."""
     cdef int64_t place
-    cdef int32_t i, k, kept
+    cdef int32_t word, i, k, kept
     cdef int64_t removed = 0
+    cdef uint64_t bits
     cdef CalendarSlot* slot
-    for place in range(s.calendar.slot_mask + 1):
-        slot = &s.calendar.slots[place]
-        if not slot.count[kind]:
-            continue
-        kept = 0
-        for i in range(slot.count[kind]):
-            slot.events[kind][kept] = slot.events[kind][i]
-            kept += not begin <= slot.events[kind][i] < end
-        removed += slot.count[kind] - kept
-        slot.count[kind] = kept
-        for k in range(8):
-            kept |= slot.count[k]
-        if not kept:
-            s.calendar.used[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+    for word in range(s.calendar.words):
+        bits = s.calendar.used[word]
+        while bits:
+            place = <int64_t> word * 64 + lowest(bits)
+            bits &= bits - 1
+            slot = &s.calendar.slots[place]
+            if not slot.count[kind]:
+                continue
+            kept = 0
+            for i in range(slot.count[kind]):
+                slot.events[kind][kept] = slot.events[kind][i]
+                kept += not begin <= slot.events[kind][i] < end
+            removed += slot.count[kind] - kept
+            slot.count[kind] = kept
+            for k in range(8):
+                kept |= slot.count[k]
+            if not kept:
+                s.calendar.used[word] &= ~(<uint64_t> 1 << (place & 63))
     return removed

@@ -11,7 +11,7 @@ from pyxsim.core.router.arbiter cimport after
 from pyxsim.core.router.buffer cimport link_vc_mask, pop_packet, push_packet
 from pyxsim.core.router.link cimport reserve_output_vc
 from pyxsim.core.router.random_draws cimport packet_key
-from pyxsim.core.state.bits cimport any_bit, clear_bit, prefetch, set_bit
+from pyxsim.core.state.bits cimport any_bit, clear_bit, prefetch, seldom, set_bit
 from pyxsim.core.state.network_state cimport State, free_message, free_packet, new_packet, note_event
 from pyxsim.core.state.records cimport NONE, OPENED, Message, Packet
 
@@ -172,7 +172,7 @@ cdef inline void consume_packet(State* s, int32_t vc, int64_t t) noexcept nogil:
     cdef int32_t packet = pop_packet(s, vc)
     cdef Packet* p = &s.pools.packets[packet]
     cdef Message* message = &s.pools.messages[p.message]
-    if s.config.lossy and (p.lost or s.links.drops[s.vcs.input[vc].link]):
+    if seldom(s.config.lossy) and (p.lost or s.links.drops[s.vcs.input[vc].link]):
         drop_packet(s, packet)
         return
     s.stats.packets_delivered += 1

@@ -24,7 +24,7 @@ from pyxsim.core.router.link cimport (
     share_slots,
 )
 from pyxsim.core.router.retry cimport replay_accepts
-from pyxsim.core.state.bits cimport any_bit, clear_bit, has_bit, next_bit
+from pyxsim.core.state.bits cimport any_bit, clear_bit, has_bit, next_bit, seldom
 from pyxsim.core.state.network_state cimport free_packet, grow_array, grow_list, priority_rank
 from pyxsim.core.state.records cimport NONE, Arrival, Message, Packet
 
@@ -200,12 +200,16 @@ cdef void visit_lane(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef bint idle
     if s.config.shared_limit < 0:
         share_slots(s, link)
-    klass = NONE if s.paused or (s.config.lossy and s.links.drops[link]) else class_to_open(s, link, &pick)
+    # Lanes open nothing while the network is emptied, which is only where flits may be lost.
+    if seldom(s.config.lossy) and (s.paused or s.links.drops[link]):
+        klass = NONE
+    else:
+        klass = class_to_open(s, link, &pick)
     idle = klass == NONE
     if klass != NONE:
         open_packet(s, link, klass, pick, -1, False)
     if link_available(s, link, t):
-        if s.config.retry and not replay_accepts(s, link, t):
+        if seldom(s.config.retry) and not replay_accepts(s, link, t):
             idle = idle and not any_bit(link_vc_mask(s.lanes.opened, s, link), s.links.link[link].words)
         else:
             pick = next_to_launch(s, link)

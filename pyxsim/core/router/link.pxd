@@ -12,7 +12,7 @@ from pyxsim.core.parallel.mailbox cimport post
 from pyxsim.core.router.buffer cimport link_vc_mask, push_packet
 from pyxsim.core.router.calendar cimport schedule
 from pyxsim.core.router.retry cimport after_launch, send_with_retry
-from pyxsim.core.state.bits cimport clear_bit, set_bit
+from pyxsim.core.state.bits cimport clear_bit, seldom, set_bit
 from pyxsim.core.state.network_state cimport State, log_launch, note_event
 from pyxsim.core.state.records cimport (
     ARRIVES,
@@ -144,7 +144,7 @@ cdef inline void consume_credits(State* s, int32_t vc, int32_t count) noexcept n
     """Take the VC's own credits first, then slots of the pool."""
     cdef int32_t before = s.vcs.output[vc].credit
     s.vcs.output[vc].credit = before - count
-    if s.config.credits and 0 < before <= count:
+    if seldom(s.config.credits) and 0 < before <= count:
         s.links.vc_credits[vc].empty_since = s.now
     if before < count:
         s.links.link[s.vcs.output[vc].link].pool_left -= count - (before if before > 0 else 0)
@@ -162,7 +162,7 @@ cdef inline void send_flit(
     """
     cdef Link* wire = &s.links.link[link]
     cdef int64_t free
-    if s.config.retry and s.links.replay[link].slots:
+    if seldom(s.config.retry) and s.links.replay[link].slots:
         send_with_retry(s, vc, kind, packet, flit, t)
         return
     if wire.queued and not (enter == t and wire.queue_head == NONE and link_available(s, link, t)):
@@ -171,7 +171,7 @@ cdef inline void send_flit(
         if wire.queued and s.config.queue_limit:
             s.links.left_tick[link], s.links.left_cycle[link] = tick, t
         free = launch_on_link(s, vc, link, kind, packet, flit, t, traced, False)
-        if s.config.launch_noted:
+        if seldom(s.config.launch_noted):
             after_launch(s, link, packet, t)
         if free <= t + 1:
             return
@@ -202,7 +202,7 @@ cdef inline bint receive_credit(State* s, int32_t vc) noexcept nogil:
     cdef OutputVc* out = &s.vcs.output[vc]
     cdef int32_t before = out.credit
     out.credit = before + 1
-    if s.config.credits and before == 0:
+    if seldom(s.config.credits) and before == 0:
         s.links.vc_credits[vc].empty += s.now - s.links.vc_credits[vc].empty_since
         s.links.vc_credits[vc].empty_since = INT64_MAX
     if s.config.drained and s.vcs.draining[vc] and before + 1 == s.links.link[out.link].depth:

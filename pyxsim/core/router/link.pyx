@@ -5,7 +5,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from pyxsim.core.latency.router_waits cimport flit_queued, note_queue_arrivals
 from pyxsim.core.router.retry cimport after_launch
 from pyxsim.core.state.network_state cimport free_node, new_node
-from pyxsim.core.state.bits cimport has_bit
+from pyxsim.core.state.bits cimport has_bit, seldom
 from pyxsim.core.state.records cimport LAUNCH, NONE, FifoNode, QueuedFlit
 
 
@@ -42,7 +42,7 @@ cdef void schedule_queue_launch(State* s, int32_t link, int64_t enter) noexcept 
     """The first flit of the output queue, there from cycle `enter` on, starts when the link is available."""
     cdef int64_t when
     s.links.link[link].queued_since = enter
-    if s.links.link[link].free == INT64_MAX:   # it is down: `change_link` schedules the launch
+    if seldom(s.links.link[link].free == INT64_MAX):   # it is down: `change_link` schedules the launch
         return
     when = link_available_at(s, link)
     schedule(s, when if when > enter else enter, s.links.link[link].outlet, LAUNCH)
@@ -53,7 +53,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef int32_t node = s.links.link[link].queue_head
     cdef FifoNode entry = s.pools.nodes[node]
     cdef QueuedFlit flit = s.pools.queued[node]
-    if s.config.credits and not link_available(s, link, t):   # a message with credits has taken the link meanwhile
+    if seldom(s.config.credits) and not link_available(s, link, t):   # a message with credits has taken the link meanwhile
         schedule(s, link_available_at(s, link), s.links.link[link].outlet, LAUNCH)
         return
     if s.config.attribution:
@@ -64,7 +64,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     free_node(s, node)
     s.stats.changed = 1
     launch_on_link(s, flit.vc, link, <Event> flit.kind, entry.packet, flit.flit, t, True, False)
-    if s.config.launch_noted:
+    if seldom(s.config.launch_noted):
         after_launch(s, link, entry.packet, t)
     s.links.link[link].stall_serial += t - s.links.link[link].queued_since
     if entry.next != NONE:

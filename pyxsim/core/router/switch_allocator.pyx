@@ -29,7 +29,7 @@ from pyxsim.core.router.link cimport (
 from pyxsim.core.router.retry cimport count_full_buffer, replay_accepts
 from pyxsim.core.router.stall_counters cimport count_stall
 from pyxsim.core.router.vc_allocator cimport free_vc
-from pyxsim.core.state.bits cimport lowest
+from pyxsim.core.state.bits cimport lowest, seldom
 from pyxsim.core.state.network_state cimport first_tick, note_event, rank_of, reserve_requests
 from pyxsim.core.state.records cimport (
     ACTIVE,
@@ -79,7 +79,7 @@ cdef inline bint has_required_credits(State* s, int32_t vc) noexcept nogil:
 cdef inline bint output_accepts(State* s, int32_t out, int64_t t, int64_t u) noexcept nogil:
     """Is the link available, or is there room in its output queue?"""
     if not s.links.link[out].queued:
-        return link_available(s, out, t) and (not s.config.retry or replay_accepts(s, out, t))
+        return link_available(s, out, t) and (not seldom(s.config.retry) or replay_accepts(s, out, t))
     return s.config.queue_limit == 0 or queue_has_capacity(s, out, t, u)
 
 
@@ -126,15 +126,17 @@ cdef inline bint bid_succeeds(State* s, int32_t vc) noexcept nogil:
 cdef void record_stall_cause(State* s, int32_t vc, int32_t cause, int64_t u, int64_t* again) noexcept nogil:
     """Count why a front flit could not request the switch, and note when it may."""
     cdef int64_t when
+    cdef Link* link
     if cause > 0:
         count_stall(s, s.vcs.input[vc].out_link, cause)
         if cause == STALL_SERIAL:
             when = u + 1   # the output queue is full, or the replay buffer, or flits are sent again
-            if s.config.retry and link_available(s, s.vcs.input[vc].out_link, s.now):
+            link = &s.links.link[s.vcs.input[vc].out_link]
+            if seldom(s.config.retry) and link_available(s, s.vcs.input[vc].out_link, s.now):
                 count_full_buffer(s, s.vcs.input[vc].out_link, s.now)
-            elif s.links.link[s.vcs.input[vc].out_link].free == INT64_MAX:   # down: `change_link` wakes the router
+            elif seldom(link.free == INT64_MAX):   # down: `change_link` wakes the router
                 when = INT64_MAX
-            elif not s.links.link[s.vcs.input[vc].out_link].queued:
+            elif not link.queued:
                 when = first_tick(s, link_available_at(s, s.vcs.input[vc].out_link))
             if when < again[0]:
                 again[0] = when

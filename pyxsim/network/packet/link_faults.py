@@ -306,10 +306,9 @@ class LinkFaults:
         wires, down, errors = zip(*(self._state(link, cycle) for link in links.tolist()), strict=True)
         down = tuple(is_down and link not in self.passable for is_down, link in zip(down, links.tolist(), strict=True))
         bounds = bits_on_the_wire(self._network), self._network.retry.nack_bits if self._network.retry else 0
+        dens: list[int] = self._den[links].tolist()
         return {
-            "num": np.array(
-                [int(w.s * den) for w, den in zip(wires, self._den[links].tolist(), strict=True)], np.int64
-            ),
+            "num": np.array([int(wire.s * den) for wire, den in zip(wires, dens, strict=True)], np.int64),
             "delay": np.array([wire.delay for wire in wires], np.int64),
             "credit_delay": np.array([wire.credit_delay for wire in wires], np.int64),
             "down": np.array(down, np.int64),

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyxsim.errors import StuckError
 from pyxsim.network.windows import Totals
 
 if TYPE_CHECKING:
     from pyxsim.network.packet.packet_network import PacketNetwork
 
 WORTHWHILE = 2  # windows, or searches of the watchdog: shorter times are simulated
+MOST_TIME = 1 << 62  # in cycles times the denominator of a link's flit time
 MOST_TOTALS = 1 << 20  # at window ends, that are recorded at once: about 8 MB
 
 
@@ -45,6 +47,7 @@ class StillTime:
         """Let the engine run to the next event, or cycle `limit`, if nothing has moved since the last call.
 
         `goes_on`: the run does not end if nothing can move.
+        Raises StuckError if time would exceed what the engine counts.
         """
         if not self._passes or network.parts is not None:
             return
@@ -57,6 +60,10 @@ class StillTime:
         end = min(limit, _end(network, patient=patient and not goes_on, stays=patient or goes_on))
         if end - begin <= WORTHWHILE * min(windows.window, network.watchdog.interval):
             return
+        if end > (last := MOST_TIME // int(np.max(network.config.links.s_den))):
+            windows.record(begin, network.totals())
+            problem = f"the next event after cycle {begin} is beyond cycle {last}"
+            raise StuckError(f"{problem}, the last one that the packet backend counts with these bandwidths", [])
         totals, inside = network.totals(), engine.flits_in_flight > 0
         stop = engine.run(end, patient=patient or goes_on)
         if stop.reason != "until" or stop.cycle != end:
