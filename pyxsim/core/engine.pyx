@@ -340,7 +340,7 @@ cdef class Engine(EngineArrays):
             moved = route_anew(s)
         else:
             moved = discard_waiting(s, &left[0], &sinks[0])
-        if closed and not paused:
+        if (closed and not paused) or s.config.attribution:   # what lanes wait for is recorded anew
             wake_lanes(s)
         s.paused = paused
         return moved, lost

@@ -134,13 +134,11 @@ class Attribution:
             places.append(self.in_a_buffer(tail, i, self.machine.links[link].inputs[vc]))
         return places
 
-    def last_on(self, link: int, t: int) -> Message:
-        """Whose flit started last on a link, at the end of cycle `t`."""
+    def last_on(self, link: int, t: int) -> Message | None:
+        """Whose flit started last on a link, at the end of cycle `t`; None: it has only sent messages with credits."""
         cycles, messages = self.starts[link]
         before = bisect_right(cycles, t)
-        if before == 0:
-            raise AssertionError(f"nothing has started on link {link} up to cycle {t}")
-        return messages[before - 1]
+        return messages[before - 1] if before else None
 
     def at_source(self, tail: Tail) -> Stay:
         message, link = tail.packet.message, tail.launched[0][2]

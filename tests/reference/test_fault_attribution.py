@@ -10,6 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
+from pyxsim.core.engine_options import CreditReturns
+from tests.core.test_credit_return import rules as credit_rules
+from tests.core.test_credit_return import with_credits
 from tests.core.test_link_changes import (
     FAR,
     Change,
@@ -39,11 +42,11 @@ CERTAIN = 2**64 - 1
 
 
 def line_of_two(
-    *faults: tuple[int, dict[str, Any]], retry: int = 0, queue: bool = False, sends: tuple[int, ...] = (6,)
+    *faults: tuple[int, dict[str, Any]], retry: int = 0, queue: bool = False, depth: int = 40, sends: tuple[int, ...] = (6,)
 ) -> RecordingEngine:
     """Messages of so many flits from one router to the other; `faults`: of the link, from when on."""
     stages = garnet(1)
-    lane = {"depth": 40, "vcs": 2}
+    lane = {"depth": depth, "vcs": 2}
     net = line(2).plain(
         style(stages, 3, output_queue=queue, **lane),
         style(stages, 1, kind="injection", **lane),
@@ -103,6 +106,15 @@ def test_alone_a_fault_costs_what_it_adds(
     assert waits(machine) == ({(0, 0, -2, "fault"): cycles} if cycles else {})
 
 
+def test_faults_are_the_culprit_of_waits_for_credits_behind_them() -> None:
+    """With two slots per VC, flits of message 0 fill the buffer in front of the link, and wait for credits behind."""
+    machine = line_of_two((4, {"down": True}), (40, {}), depth=2)
+    cycles = waits(machine)
+    assert cycles[2, 0, -2, "credit"] > 30
+    assert all(culprit == -2 for (_, _, culprit, cause), spent in cycles.items() if cause == "fault")
+    assert sum(split(machine, 0).values()) == machine.message_times(0)[2]
+
+
 def test_what_is_sent_again_delays_those_behind_it() -> None:
     machine = line_of_two((4, {"bound": CERTAIN}), (5, {}), retry=20, sends=(4, 4))
     # Message 1 would go in 6 to 9; its flits have all been sent once as the sender goes back to flit 2 in 12.
@@ -123,11 +135,20 @@ def test_lost_packets_have_no_row() -> None:
 # The engine
 
 
-def both(case: Case, some: list[Change], tags: list[int], *, lossy: bool, retry: list[int]) -> None:
+def both(
+    case: Case,
+    some: list[Change],
+    tags: list[int],
+    *,
+    lossy: bool,
+    retry: list[int],
+    credit_rule: CreditReturns | None = None,
+) -> None:
     """Compare the parts at every change, and at the end."""
     retry = retry if any(retry) else []
     case = without_speedups(case) if retry else case
     links = varied(case, lossy=lossy, retry=retry)
+    links = links if credit_rule is None else with_credits(links, credit_rule)
     wiring = case.net.routers, links, case.net.routes(), case.options
     engine, machine = Engine(*wiring, attribution=2), RecordingEngine(*wiring, every=100)
     for i, send in enumerate(case.messages):
@@ -168,6 +189,14 @@ def test_lossy_links_agree(case: Case, some: list[Change], tags: list[int]) -> N
 @given(any_case, changes, slots, tags)
 def test_retry_agrees(case: Case, some: list[Change], retry: list[int], tags: list[int]) -> None:
     both(case, some, tags, lossy=True, retry=retry)
+
+
+@few
+@given(any_case, changes, slots, tags, credit_rules())
+def test_credits_as_messages_agree(
+    case: Case, some: list[Change], retry: list[int], tags: list[int], rule: CreditReturns
+) -> None:
+    both(case, some, tags, lossy=True, retry=retry, credit_rule=rule)
 
 
 @pytest.mark.slow

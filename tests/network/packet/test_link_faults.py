@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import pyxsim
 from pyxsim.errors import InputError, StuckError
+from pyxsim.results.attribution import PARTS
 from pyxsim.runner.lifecycle import simulate
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
@@ -34,6 +35,7 @@ LINE: dict[str, Any] = {
     },
     "message": [{"src": 0, "dst": 1, "size": "1 MiB"}],  # 4096 flits
 }
+ATTRIBUTED = {**LINE, "output": {"attribution": "links"}}
 FLITS = 4096
 LINK = "d0+:(0)->(1)"
 
@@ -504,3 +506,54 @@ def test_a_run_with_faults_and_retry_continues_from_its_pickle() -> None:
     columns = found.backend_tables["link_faults"].columns
     for name, values in wanted.backend_tables["link_faults"].columns.items():
         np.testing.assert_array_equal(columns[name], values, err_msg=name)
+
+
+# --- attribution ------------------------------------------------------------------------------------------------------
+
+
+def test_attribution_says_what_faults_cost(sound: int) -> None:
+    down = run({"link": LINK, "at": "1 us", "for": "500 ns", "down": True}, experiment=ATTRIBUTED)
+    assert down.time_cycles == sound + 500
+    # Every packet that waits in front of the link then, or at its NPU for the packets there, does for the fault.
+    link = down.attribution.link_names.index(LINK)
+    at_link = down.attribution.congestion()[link, 0]
+    assert at_link[PARTS.index("fault")] >= 500
+    assert down.attribution.culprits == ["message", "faults", "none"]
+    assert down.counts["not_skipped"] == "output.attribution with faults needs every cycle simulated"
+
+
+def test_attribution_of_bit_errors_with_retry() -> None:
+    errors = {"link": LINK, "both_directions": False, "bit_error_rate": 1e-6}
+    result = run(errors, experiment=ATTRIBUTED, retry={})
+    plain = run(errors, retry={})
+    assert result.time_cycles == plain.time_cycles
+    link = result.attribution.link_names.index(LINK)
+    table = result.backend_tables["link_faults"].columns
+    # Of each error some packets see the whole round trip of 204 cycles.
+    assert result.attribution.congestion()[link, 0, PARTS.index("fault")] >= 204 * int(table["errors"].sum()) > 0
+
+
+def test_messages_that_lose_packets_have_no_row() -> None:
+    tables = {**ATTRIBUTED, "message": [*LINE["message"], {"src": 1, "dst": 0, "size": "64 KiB"}]}
+    with pytest.raises(StuckError) as caught:
+        run(
+            {"link": LINK, "at": "1 us", "for": "500 ns", "down": True, "in_flight": "lose", "both_directions": False},
+            experiment=tables,
+        )
+    latency = caught.value.result.attribution.latency
+    assert latency["message"].tolist() == [1]
+    assert sum(latency[part] for part in PARTS) == latency["arrived"] - latency["sent"]
+
+
+@few
+@given(experiment=faulty_experiments())
+def test_attribution_changes_nothing_and_adds_up(tmp_path_factory: Any, experiment: dict[str, Any]) -> None:
+    folder = tmp_path_factory.mktemp("attributed")
+    wanted = outcome(experiment, folder)
+    found = outcome({**experiment, "output": {**experiment["output"], "attribution": "links"}}, folder)
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    if "latency/sent" not in found:  # nothing has arrived
+        return
+    parts = {name: found[f"latency/{name}"] for name in (*PARTS, "sent", "arrived")}
+    assert (sum(parts[part] for part in PARTS) == parts["arrived"] - parts["sent"]).all()

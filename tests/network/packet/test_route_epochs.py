@@ -23,6 +23,7 @@ from pyxsim.topology.build import network_of
 from tests.core.test_oracle import same_launches
 from tests.examples import part_of
 from tests.reference.recording import RecordingEngine
+from tests.reference.test_attribution import same as same_parts
 
 EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 Messages = list[tuple[int, int, int, int]]  # source, destination, bytes, cycle
@@ -81,7 +82,7 @@ def both(number: int, faults: list[dict[str, Any]], seed: int = 0, **more: Any) 
     topology = network_of(loaded.network)
     options: Any = {"skip": False, "faulty": loaded, "seed": seed}
     return (
-        PacketNetwork(topology, loaded.network, trace=True, **options),
+        PacketNetwork(topology, loaded.network, trace=True, attribution=2, **options),
         Recorded(topology, loaded.network, **options),
     )
 
@@ -92,9 +93,10 @@ def run_out(machine: PacketNetwork, messages: Messages) -> tuple[list[tuple[int,
     Return the deliveries, and why it ended.
     """
     npus = machine.topology.npus
-    for src, dst, nbytes, at in messages:
+    plane = machine.topology.queues[0][0].plane
+    for number, (src, dst, nbytes, at) in enumerate(messages):
         if src % npus != dst % npus:
-            machine.send(src % npus, dst % npus, nbytes, plane=machine.topology.queues[0][0].plane, at=at)
+            machine.send(src % npus, dst % npus, nbytes, plane=plane, at=at, tag=number % 3)
     delivered: list[tuple[int, int]] = []
     try:
         while True:
@@ -116,6 +118,7 @@ def compare(number: int, faults: list[dict[str, Any]], more: dict[str, Any], mes
     assert why == other
     assert engine.engine.totals() == oracle.engine.totals()
     assert engine.engine.lost_messages().tolist() == oracle.engine.lost_messages().tolist()
+    same_parts(engine.engine, recorded)
     engine.engine.check()
     sent = sum(machine_flits(engine))
     totals = engine.engine.totals()
