@@ -46,7 +46,7 @@ class Packets:
 
 
 def packets_of(kind: int, nbytes: int, members: int, rules: Transactions) -> Packets:
-    """Return the packets of a transaction of `nbytes` bytes; `members`: the NPUs that an access of the switch concerns."""
+    """Return the packets of a transaction of `nbytes` bytes; `members`: NPUs that an access of the switch concerns."""
     if kind == LOAD:
         return Packets(((1, 0),), ((1, nbytes),))
     if kind == SUM:  # a request to the switch, a read of each member, their data, the sum
@@ -132,7 +132,8 @@ def least_cycles(accesses: IntArray, rules: Transactions, times: Mapping[str, in
     for kind, initiator, target, size, _, _, count in accesses.tolist():
         part = rules.bytes_of("size") if kind < SUM else rules.size_at_switch
         each, after = held_cycles(kind, rules, times)
-        for key in ((initiator,), (initiator, STORE if kind == ATOMIC else kind, target)):
+        keys: tuple[tuple[int, ...], ...] = (initiator,), (initiator, STORE if kind == ATOMIC else kind, target)
+        for key in keys:
             cycles, most = held.get(key, (0, 0))
             held[key] = cycles + count * -(-size // part) * each, max(most, after)
     least = 0

@@ -88,8 +88,13 @@ def make_open_backend(
 
 
 def check_transactions(name: str, experiment: Experiment) -> None:
-    """Raise InputError for [network.transactions] with a backend that registers no class for them."""
-    if experiment.network.transactions is not None and "transactions" not in backends.entry(name).info:
+    """Raise InputError for [network.transactions] with [traffic], or a backend that registers no class for them."""
+    if experiment.network.transactions is None:
+        return
+    if experiment.traffic is not None:
+        problem = "[traffic] has packets of its own, not transactions"
+        raise InputError(problem, key="network.transactions", allowed="without [traffic]")
+    if "transactions" not in backends.entry(name).info:
         others = " or ".join(f"--backend {each.name}" for each in backends.entries if "transactions" in each.info)
         problem = f"backend '{name}' has no memory transactions"
         raise InputError(problem, key="network.transactions", allowed=f"with {others}")

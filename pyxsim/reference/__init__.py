@@ -1,6 +1,6 @@
 """The readable router: docs/router.md in plain Python, and the backend `reference` that runs experiments on it.
 
-Read `engine.py` for the order of a cycle, then `router.py`, `lane.py` and `components.py`; `transactions.py` is
+Read `engine.py` for the order of a cycle, then `router.py`, `lane.py` and `components.py`; `transaction_state.py` is
 docs/memory_traffic.md.
 """
 

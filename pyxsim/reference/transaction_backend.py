@@ -16,7 +16,7 @@ from pyxsim.network.packet.transactions.transaction_engine import TransactionEng
 from pyxsim.network.packet.transactions.transaction_limits import limits, sizes
 from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork
 from pyxsim.reference.engine import ReferenceEngine
-from pyxsim.reference.transactions import LOAD, MULTICAST, OPERAND, SUM, ReferenceTransactions
+from pyxsim.reference.transaction_state import LOAD, MULTICAST, OPERAND, SUM, ReferenceTransactions
 from pyxsim.settings import Network
 from pyxsim.settings.transactions import Transactions
 

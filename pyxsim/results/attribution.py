@@ -235,7 +235,11 @@ class Attribution:
                 for name, count, parts in zip(self.traffic_names, self.messages, self.parts, strict=True)
             ],
             "blame": [
-                {"victim": self.traffic_names[victim], "culprit": self.culprits[culprit], "cycles": int(matrix[victim, culprit])}
+                {
+                    "victim": self.traffic_names[victim],
+                    "culprit": self.culprits[culprit],
+                    "cycles": int(matrix[victim, culprit]),
+                }
                 for victim, culprit in pairs.tolist()
             ],
             "links": [

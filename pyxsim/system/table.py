@@ -121,7 +121,8 @@ def _issued(program: Program) -> IntArray:
     initiator = np.where((kind == LOAD) | (kind == SUM) | (kind == OPERAND), dst, src)
     target = np.where(kind >= SUM, NO_TARGET, np.where(kind == LOAD, src, dst))
     columns = (kind, initiator, target, size, members, program.way[sent], np.ones(len(sent), np.int64))
-    return np.stack([column.astype(np.int64) for column in columns], axis=1)[~whole | first]
+    rows: IntArray = np.stack([column.astype(np.int64) for column in columns], axis=1)[~whole | first]
+    return rows
 
 
 def lines(tasks: Iterable[ChunkTask]) -> list[Lines]:

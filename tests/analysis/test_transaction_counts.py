@@ -54,7 +54,7 @@ def test_a_run_has_the_expected_counts_and_keeps_its_limits(table: dict[str, Any
 
 
 def test_the_bound_is_near_where_limits_decide() -> None:
-    """16 loads at a time, of 758 cycles each with the turnaround: the bound lacks the flits' time and the turnaround."""
+    """16 loads at a time, of 758 cycles each with the turnaround; the bound lacks the time of flits and turnaround."""
     table = {
         "network": {
             "topology": "switch",

@@ -42,7 +42,11 @@ CERTAIN = 2**64 - 1
 
 
 def line_of_two(
-    *faults: tuple[int, dict[str, Any]], retry: int = 0, queue: bool = False, depth: int = 40, sends: tuple[int, ...] = (6,)
+    *faults: tuple[int, dict[str, Any]],
+    retry: int = 0,
+    queue: bool = False,
+    depth: int = 40,
+    sends: tuple[int, ...] = (6,),
 ) -> RecordingEngine:
     """Messages of so many flits from one router to the other; `faults`: of the link, from when on."""
     stages = garnet(1)

@@ -96,7 +96,12 @@ add(
         (
             Column("link", "1", "number of the link or lane", labels="link_name"),
             Column("victim", "1", "number of the traffic that waited", labels="traffic_name"),
-            Column("culprit", "1", "number of the traffic that caused the wait; -1: none, -2: faults", labels="traffic_name"),
+            Column(
+                "culprit",
+                "1",
+                "number of the traffic that caused the wait; -1: none, -2: faults",
+                labels="traffic_name",
+            ),
             Column("cause", "1", "number of the part of the latency", labels="cause_name"),
             Column("cycles", "cycles", "sum over all packets"),
             Column("packets", "1", "number of stays that contribute to these cycles"),

@@ -72,7 +72,9 @@ add(
         "How long the packets of each job waited in the network for each culprit; a row adds up to all its waits.",
         (
             Column("victim", "", "job of the packets", "text", ("victim",)),
-            Column("culprit", "", "job or background traffic that caused the wait, faults, or none", "text", ("culprit",)),
+            Column(
+                "culprit", "", "job or background traffic that caused the wait, faults, or none", "text", ("culprit",)
+            ),
             Column("cycles", "cycles", "sum over all packets"),
         ),
         _interference,

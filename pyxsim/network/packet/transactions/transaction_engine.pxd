@@ -40,7 +40,7 @@ cdef struct Op:
     int32_t following   # in its queue
     int32_t members     # position of its first member in `member`, for REDUCE, MULTICAST and PUSH
     int32_t open        # transactions that have not ended
-    int32_t there, back # planes of requests and responses
+    int32_t there, back  # planes of requests and responses
     int64_t count, issued
     int64_t size, part  # bytes, of the access and of a transaction
 
@@ -91,7 +91,8 @@ cdef class TransactionEngine:
     cdef readonly int32_t npus
     cdef readonly int64_t lookahead
     cdef readonly int64_t flit
-    cdef int64_t size, switch_size, request, response, turnaround, memory_latency, switch_latency
+    cdef readonly int64_t switch_size
+    cdef int64_t size, request, response, turnaround, memory_latency, switch_latency
     cdef int64_t memory_num, memory_den, adder_num, adder_den
     cdef int64_t limit, pair_limit, entries
     cdef bint in_order, acks, fetches, units
@@ -120,13 +121,14 @@ cdef class TransactionEngine:
     cdef Heap completions
     cdef int64_t completion_number
     cdef readonly int64_t open     # transactions that have not ended
-    cdef readonly int64_t last_end # cycle in which one ended last
+    cdef readonly int64_t last_end  # cycle in which one ended last
     # The switch: entries in use, times at which they become free, requests that wait for one, the adders.
     cdef int64_t in_use, most_entries, counted_until
     cdef int64_t* releases         # ring: cycles in which entries become free, in their order
     cdef int64_t release_first, release_count, release_capacity
     cdef int64_t* waiting          # ring: transactions (REDUCE) or, negative, -1 - transaction of a sum (PUSH)
-    cdef int64_t waiting_first, waiting_count, waiting_capacity
+    cdef int64_t waiting_first, waiting_capacity
+    cdef readonly int64_t waiting_at_switch
     cdef Server adders
     cdef readonly int64_t stalls, stall_cycles, entry_cycles, added_bytes, most_waiting
     cdef Statistics statistics[KINDS]
@@ -152,7 +154,7 @@ cdef class TransactionEngine:
     cdef int _request_entry(self, int64_t item, int32_t t, int64_t now) except -1
     cdef int _begin_sum(self, int64_t item, int64_t start) except -1
     cdef int _release_at(self, int64_t at) except -1
-    cdef int _release(self, int64_t now) except -1
+    cpdef int release(self, int64_t now) except -1
     cdef void _use_entries(self, int32_t more, int64_t now) noexcept
     cdef int _operand(self, int32_t t, int64_t now) except -1
     cdef int _hold_sum(self, int32_t t, int64_t at) except -1

@@ -31,6 +31,7 @@ class TransactionEngine:
 
     npus: int
     flit: int
+    switch_size: int
     lookahead: int
     """Cycles from an arrival to its earliest effect."""
     open: int

@@ -222,7 +222,6 @@ cdef class TransactionEngine:
     # -- packets --
 
     def outgoing(self):
-        """Return the packets to send: int64[K] each of cycle, source, destination, flits, class, plane."""
         cdef int64_t i
         cdef int64_t[:, ::1] row
         rows = np.empty((6, self.sending_count), np.int64)
@@ -233,7 +232,6 @@ cdef class TransactionEngine:
         return rows
 
     def sent(self, int64_t first):
-        """Note the number of the first one of the packets of `outgoing`."""
         cdef int64_t i, serial
         cdef Sending* one
         assert first == self.high
@@ -262,17 +260,15 @@ cdef class TransactionEngine:
         return 0
 
     def packet(self, int64_t serial):
-        """Return (flits, initiator, target) of a packet that has not arrived."""
         cdef Packet* p = &self.packets[serial & (self.ring - 1)]
         return p.flits, self.ops[self.transactions[p.transaction].op].initiator, p.node
 
     def arrive(self, serials, cycles):
-        """Process packets that have arrived, in the order of their arrival."""
         cdef const int64_t[:] serial = serials, cycle = cycles
         cdef Py_ssize_t i
         cdef Packet* p
         for i in range(serial.shape[0]):
-            self._release(cycle[i])
+            self.release(cycle[i])
             p = &self.packets[serial[i] & (self.ring - 1)]
             p.arrived = True
             self.arrived_packets[p.type] += 1
@@ -387,12 +383,13 @@ cdef class TransactionEngine:
     cdef int _request_entry(self, int64_t item, int32_t t, int64_t now) except -1:
         """Let a request of a sum begin as soon as an entry of the reduction buffer is free."""
         if self.entries and self.in_use >= self.entries:
-            if self.waiting_count == self.waiting_capacity:
-                self.waiting = _doubled(self.waiting, self.waiting_first, self.waiting_count, &self.waiting_capacity)
+            if self.waiting_at_switch == self.waiting_capacity:
+                self.waiting = _doubled(
+                    self.waiting, self.waiting_first, self.waiting_at_switch, &self.waiting_capacity)
                 self.waiting_first = 0
-            self.waiting[(self.waiting_first + self.waiting_count) & (self.waiting_capacity - 1)] = item
-            self.waiting_count += 1
-            self.most_waiting = max(self.most_waiting, self.waiting_count)
+            self.waiting[(self.waiting_first + self.waiting_at_switch) & (self.waiting_capacity - 1)] = item
+            self.waiting_at_switch += 1
+            self.most_waiting = max(self.most_waiting, self.waiting_at_switch)
             return 0
         return self._begin_sum(item, now)
 
@@ -425,24 +422,20 @@ cdef class TransactionEngine:
         return 0
 
     def next_release(self):
-        """Return the cycle in which an entry becomes free for a sum that waits; -1: none waits, or none is known."""
-        return self.releases[self.release_first] if self.waiting_count and self.release_count else -1
+        return self.releases[self.release_first] if self.waiting_at_switch and self.release_count else -1
 
-    def release(self, int64_t now):
-        """Free entries by cycle `now`, and let sums that wait take them."""
-        self._release(now)
-
-    cdef int _release(self, int64_t now) except -1:
+    cpdef int release(self, int64_t now) except -1:
+        """Free the entries that are free by cycle `now`, and let sums that wait take them."""
         cdef int64_t at, item
         while self.release_count and self.releases[self.release_first] <= now:
             at = self.releases[self.release_first]
             self.release_first = (self.release_first + 1) & (self.release_capacity - 1)
             self.release_count -= 1
             self._use_entries(-1, at)
-            if self.waiting_count:
+            if self.waiting_at_switch:
                 item = self.waiting[self.waiting_first]
                 self.waiting_first = (self.waiting_first + 1) & (self.waiting_capacity - 1)
-                self.waiting_count -= 1
+                self.waiting_at_switch -= 1
                 self._begin_sum(item, at)
         return 0
 
@@ -562,11 +555,9 @@ cdef class TransactionEngine:
             group.sums = NULL
 
     def next_completion(self):
-        """Return the cycle in which the next message is complete; -1: none is known yet."""
         return self.completions.items[0].at if self.completions.count else -1
 
     def completed(self, int64_t now):
-        """Return (messages, cycles) of those that are complete in cycle `now`."""
         cdef Entry entry
         messages, cycles = [], []
         while self.completions.count and self.completions.items[0].at <= now:
@@ -577,18 +568,11 @@ cdef class TransactionEngine:
 
     # -- results --
 
-    @property
-    def waiting_at_switch(self):
-        """Requests that wait for an entry of the reduction buffer."""
-        return self.waiting_count
-
     def packet_counts(self):
-        """Return int64[2, 6]: packets sent and arrived by type."""
         cdef int32_t i
         return np.array([[self.sent_packets[i] for i in range(TYPES)], [self.arrived_packets[i] for i in range(TYPES)]])
 
     def kinds(self):
-        """Return the statistics of each kind, and int64[kinds, bins] of latencies."""
         cdef int32_t kind
         cdef int64_t[:, ::1] row
         counts = np.zeros((KINDS, BINS), np.int64)
@@ -599,13 +583,11 @@ cdef class TransactionEngine:
         return [self.statistics[kind] for kind in range(KINDS)], counts
 
     def outstanding_most(self):
-        """Return int64[npus]: most requests outstanding."""
         cdef int32_t i
         return np.array([self.most_outstanding[i] for i in range(self.npus)], np.int64)
 
     def switch(self, int64_t end):
-        """Return the counters of the switch at the end of the run."""
-        self._release(end)
+        self.release(end)
         return {
             "stalls": self.stalls,
             "stall_cycles": self.stall_cycles,

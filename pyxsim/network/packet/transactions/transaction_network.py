@@ -27,6 +27,7 @@ from pyxsim.topology.topology import Topology
 
 STORE, LOAD, ATOMIC, REDUCE, MULTICAST, PUSH = range(6)
 MOST_NPUS = 1024
+MOST_SUMS = 2**26  # of a message: 1 GiB
 WHY_EVERY_CYCLE = "the packets of memory transactions answer each other ([network.transactions])"
 
 
@@ -164,6 +165,9 @@ class TransactionNetwork(PacketNetwork):
     def _at_switch(self, kind: int, messages: Sequence[tuple[int, int, int]], size: int) -> None:
         """Begin an access of the switch, once all messages that it stands for may begin."""
         if kind == PUSH:
+            if size > MOST_SUMS * self.accesses.switch_size:
+                problem = f"{size} B in {-(-size // self.accesses.switch_size)} sums, which the switch counts"
+                raise InputError(problem, key="system.chunks", allowed=f"chunks of at most {MOST_SUMS} transactions")
             self.accesses.push_sum([d for _, d, _ in messages], [m for *_, m in messages], size)
             return
         initiator = messages[0][1] if kind == REDUCE else messages[0][0]
@@ -270,9 +274,6 @@ class TransactionNetwork(PacketNetwork):
 
 def _check(experiment: Experiment) -> None:
     """Raise InputError for settings of a run that exclude transactions."""
-    key = "network.transactions"
-    if experiment.traffic is not None:
-        raise InputError("[traffic] has packets of its own, not transactions", key=key, allowed="without [traffic]")
     if experiment.output.level:
         raise InputError("attribution does not know transactions", key="output.attribution", allowed="'off'")
     if experiment.run.mpi:

@@ -328,6 +328,9 @@ def test_every_transaction_ends(
         ({"transactions": {"turnaround": "1 s"}}, "network.transactions.turnaround: a delay of 1000000000 cycles"),
         ({"transactions": {"preset": "nvlnk"}}, "network.transactions.preset"),
         ({"output": {"attribution": "links"}}, "output.attribution"),
+        ({"traffic": {"load": 0.1}}, r"network.transactions: \[traffic\] has packets of its own"),
+        ({"traffic": {"load": 0.1}, "collective": None}, r"network.transactions: \[traffic\] has packets of its own"),
+        ({"transactions": {"memory_bandwidth": "1 B/s"}}, "network.transactions.memory_bandwidth: 128 B take 1.28e.11"),
         ({"network": {"transactions": None}}, "with .network.transactions."),
         ({"network": {"topology": "ring"}}, "multimem requires a single switch"),
     ],
@@ -337,6 +340,8 @@ def test_what_does_not_fit(changes: dict[str, Any], problem: str) -> None:
     network = {key: value for key, value in network.items() if value is not None}
     tables: dict[str, Any] = {"network": network, "system": {"all_reduce": "multimem"}}
     tables |= {"collective": {"kind": "all-reduce", "size": "1 KiB"}, "output": changes.get("output", {})}
+    tables |= {key: changes[key] for key in ("traffic", "collective") if key in changes}
+    tables = {key: value for key, value in tables.items() if value is not None}
     with pytest.raises(InputError, match=problem):
         pyxsim.run(tables)
 
@@ -430,3 +435,56 @@ def test_a_buffer_that_other_sums_have_filled_is_named() -> None:
     assert engine.open == 6
     assert not engine.outgoing().size
     assert engine.next_completion() == -1
+
+
+def test_a_sum_that_would_take_too_many_counters_is_refused() -> None:
+    """The switch counts the operands of 1 TiB in sums of 128 B."""
+    tables = {
+        "network": {**NETWORK, "transactions": {}},
+        "system": {"all_reduce": "in-switch"},
+        "collective": {"kind": "all-reduce", "size": "1 TiB"},
+    }
+    with pytest.raises(InputError, match=r"system\.chunks: 1099511627776 B in 8589934592 sums"):
+        pyxsim.run(tables)
+
+
+def test_requests_that_wait_for_an_entry_are_counted() -> None:
+    """Of 4 requests that reach the switch in the same cycle, one takes the entry, and 3 wait for one, two and three
+    times the cycles that an entry is held. Only the reads of the first one wait for `switch.latency`, and one read of
+    each other one for the sum before it, at the same port."""
+    found = run("multimem:1", 4 * 128, kind="reduce-scatter", switch={"buffers": 1})
+    switch = table(found, "switch_reduction")
+    first = SWITCH + half(HEAD) + MEMORY + half(DATA) + SWITCH
+    others = half(HEAD) + DATA + MEMORY + half(DATA) + SWITCH
+    assert (switch["entries_max"][0], switch["stalls"][0], switch["waiting_max"][0]) == (1, 3, 3)
+    assert switch["stall_cycles"][0] == 3 * first + (1 + 2) * others
+    assert found.time_cycles == half(HEAD) + first + 3 * others + half(DATA) + TURN
+
+
+def test_stores_without_acknowledgments_free_their_place_with_their_data(times: tuple[int, int]) -> None:
+    """One place: a store leaves the turnaround after the data of the one before have arrived, whatever memory takes."""
+    _, data = times
+    found = message(10 * 128, store_acks=False, outstanding=1)
+    assert found.time_cycles == 10 * (data + TURN)
+    assert table(found)["latency_max"].tolist() == [data]
+
+
+def test_places_of_a_target_become_free_in_order_too() -> None:
+    """In order, with one place for each target, a store to the near NPU frees its place after one to the far NPU."""
+    network = {**NETWORK, "topology": "mesh", "shape": [4]}
+    ends = {}
+    for order in ("relaxed", "in-order"):
+        rules = {**ASKED, "ordering": order, "outstanding_per_destination": 1}
+        messages = [{"src": 0, "dst": dst, "size": "1 KiB"} for dst in (3, 1)]
+        found = pyxsim.run({"network": {**network, "transactions": rules}, "message": messages})
+        ends[order] = {row["dst"]: row["end"] for row in found.point_to_point}
+    assert ends["relaxed"][3] == pytest.approx(ends["in-order"][3], rel=0.02)
+    assert ends["relaxed"][1] < 0.7 * ends["in-order"][1]
+
+
+def test_means_run_until_the_last_acknowledgment(times: tuple[int, int]) -> None:
+    """The message is complete before its acknowledgment: outstanding is one request from cycle 0 on."""
+    head, data = times
+    found = message(128)
+    assert found.time_cycles < data + MEMORY + head
+    assert table(found)["outstanding_mean"].tolist() == [1 / 2]  # of two NPUs
