@@ -14,6 +14,7 @@ import pyxsim
 from pyxsim.errors import InputError
 from pyxsim.results.attribution import WAITING
 from pyxsim.results.result import Result
+from tests.examples import part_of
 
 BACKENDS = ("packet", "analytical-congestion")
 NETWORK = {
@@ -27,13 +28,14 @@ NETWORK = {
 }
 ALL_REDUCE = {"kind": "all-reduce", "size": "64 KiB"}
 ALL_TO_ALL = {"kind": "all-to-all", "size": "48 KiB"}
+SMALL_MODEL = str(Path(__file__).with_name("small_model.toml"))
 NPU = {"npu": {"device": "h100", "efficiency": 0.5}}
 
 
 def training(npus: int) -> dict[str, Any]:
     """Some steps of a small model, by data and tensor parallelism."""
     parallelism = {"tensor": 4, "data": npus // 4, "zero": 3}
-    return {"model": "gpt3-13b", "batch": npus // 4, "micro_batch": 1, "sequence": 8, "parallelism": parallelism}
+    return {"model": SMALL_MODEL, "batch": npus // 4, "micro_batch": 1, "sequence": 8, "parallelism": parallelism}
 
 
 def run(work: dict[str, Any], backend: str = "packet", **tables: Any) -> Result:
@@ -222,7 +224,7 @@ def several_jobs(draw: st.DrawFn) -> list[dict[str, Any]]:
     return jobs
 
 
-@settings(max_examples=15)
+@settings(max_examples=part_of(15))
 @given(several_jobs(), st.sampled_from(BACKENDS))
 def test_jobs_together_are_their_collectives_at_the_top_level(jobs: list[dict[str, Any]], backend: str) -> None:
     collectives = [
