@@ -73,7 +73,7 @@ def told_by(nodes: Iterable[Node]) -> list[Any]:
     return [(node.id, used(node), node.name, list(dict.fromkeys([*node.ctrl_deps, *node.data_deps]))) for node in nodes]
 
 
-@settings(max_examples=part_of(1000), deadline=None)
+@settings(max_examples=part_of(1000, usual=50), deadline=None)
 @given(st.lists(NODES, max_size=12), st.sets(st.integers(0, 3000), max_size=5))
 def test_rows_say_what_nodes_say(nodes: list[Node], cuts: set[int]) -> None:
     expected = told_by(nodes)
@@ -96,7 +96,9 @@ def test_rows_say_what_nodes_say(nodes: list[Node], cuts: set[int]) -> None:
     assert len(found) == len(classes)
 
 
-@settings(max_examples=part_of(2000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=part_of(2000, usual=80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_faults_are_those_of_nodes(tmp_path: Path, data: st.DataObject) -> None:
     """A damaged file is refused in the same line, or read with the same nodes."""
@@ -199,7 +201,9 @@ def same_from_rows(file: Path) -> None:
     assert found == expected
 
 
-@settings(max_examples=part_of(2000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=part_of(2000, usual=80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_json_says_what_nodes_say(tmp_path: Path, data: st.DataObject) -> None:
     """Also if it is read in small pieces, which end anywhere."""
@@ -209,7 +213,9 @@ def test_json_says_what_nodes_say(tmp_path: Path, data: st.DataObject) -> None:
     assert chakra.read_rows(file, USED)[1].columns()[0].size  # nothing that is written here is refused
 
 
-@settings(max_examples=part_of(5000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=part_of(5000, usual=150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_faults_in_json_are_those_of_nodes(tmp_path: Path, data: st.DataObject) -> None:
     file = json_trace(data, tmp_path)

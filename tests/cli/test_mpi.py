@@ -109,7 +109,7 @@ def experiments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @with_mpi
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_files_are_equal(experiments: Path, count: int) -> None:
     ended = mpiexec(count, str(RANKS), str(experiments))
     files = sorted(experiments.glob("*.toml"))

@@ -35,7 +35,7 @@ from tests.core.changing_links import (
 from tests.examples import part_of
 from tests.reference.cases import Case
 
-few = settings(max_examples=part_of(150), deadline=None, suppress_health_check=EVERYWHERE)
+few = settings(max_examples=part_of(150, usual=8), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=1000)
 SHARES = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 8), Fraction(2, 3)]
 

@@ -21,7 +21,7 @@ from tests.core.changing_links import (
 from tests.examples import part_of
 from tests.reference.cases import Case
 
-few = settings(max_examples=part_of(120), deadline=None, suppress_health_check=EVERYWHERE)
+few = settings(max_examples=part_of(120, usual=7), deadline=None, suppress_health_check=EVERYWHERE)
 many = settings(few, max_examples=2000)
 
 

@@ -51,10 +51,11 @@ def tables(network: dict[str, Any], size: str = "64 KiB", **more: Any) -> dict[s
         ("analytical", tables(TORUS)),
         ("packet", tables(TORUS)),
         ("packet", tables(SMALL, "16 MiB", system={**SYSTEM, "all_reduce": "direct"}, run={"skip": False})),
-        ("flow", tables(SWITCH)),
+        ("flow", tables({**SWITCH, "shape": [256]})),
+        pytest.param("flow", tables(SWITCH), marks=pytest.mark.slow),
         ("packet", tables(SMALL, "64 KiB", system={"chunks": 100}, run={"skip": False})),
     ],
-    ids=["analytical", "folded", "direct", "large group", "many chunks"],
+    ids=["analytical", "folded", "direct", "large group", "larger group", "many chunks"],
 )
 def test_the_estimate_is_near_the_peak(backend: str, experiment: dict[str, Any]) -> None:
     told = foreseen(Experiment.model_validate(experiment), backend)

@@ -308,7 +308,7 @@ def test_what_the_head_tells(checkpoint: Path) -> None:
     assert not file.part_of(checkpoint).exists()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.floats(0, 1, exclude_max=True), bits=st.integers(1, 255))
 def test_a_damaged_byte_is_refused(checkpoint: Path, tmp_path: Path, place: float, bits: int) -> None:
     data = bytearray(checkpoint.read_bytes())
