@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.traffic import Open, Packets, simulate
+from tests.examples import part_of
 
 SMALL = Open(4, 0.2, 100)
 
@@ -22,7 +23,7 @@ def links(of: Open, packets: Packets) -> int:
     return total
 
 
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(
     st.builds(
         Open,

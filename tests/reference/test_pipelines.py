@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyxsim.models import Elements, Gemm, Kind, Layer, Model, Part
 from pyxsim.workload import graph as tasks
 from pyxsim.workload.graph_job import GraphJob
+from tests.examples import part_of
 from tests.workload.parallel.drawn import built, planned
 from tests.workload.services import FixedHands
 
@@ -117,7 +118,7 @@ def pipelines(draw: st.DrawFn) -> tuple[list[int], int, int, dict[str, Any], str
     return rows, message, count, parallelism, draw(st.sampled_from(["none", "full"]))
 
 
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 @given(pipelines())
 def test_both_agree(case: tuple[list[int], int, int, dict[str, Any], str]) -> None:
     agree(*case)

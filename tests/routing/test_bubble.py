@@ -15,6 +15,7 @@ from pyxsim.errors import DeadlockError, InputError
 from pyxsim.routing import Relation, bubble, prove
 from pyxsim.topology import Topology
 from pyxsim.topology.build import build
+from tests.examples import part_of
 from tests.routing.test_hangs import ends, uniform
 
 
@@ -97,7 +98,7 @@ def test_one_way_ring_full_of_packets(vcs: int, rule: bool) -> None:
     assert ends(net, TRAFFIC, flits=4, sizes=(1, 4, 3), vcs=vcs, buffer=5) == expected
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=part_of(20), deadline=None)
 @given(
     st.sampled_from([[6], [4, 4], [3, 5], [3, 3, 2]]),
     st.booleans(),

@@ -23,8 +23,9 @@ from pyxsim.routing.degraded import (
     without,
 )
 from pyxsim.routing.graph import FAR
+from tests.examples import part_of
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=part_of(60), deadline=None)
 
 
 def tree(leaves: int, spines: int) -> Relation:

@@ -193,7 +193,7 @@ test_mixed_up_grids = settings(max_examples=part_of(80))(GRIDS(mixed_up_grids))
 test_many_mixed_up_grids = pytest.mark.slow(settings(max_examples=4000)(GRIDS(mixed_up_grids)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=part_of(30))
 @given(st.integers(3, 7), st.integers(0, 2**32), st.booleans())
 def test_adaptive_with_up_down_as_escape(routers: int, seed: int, sticky: bool) -> None:
     tree = nx.random_labeled_tree(routers, seed=seed)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyxsim.errors import InputError
 from pyxsim.settings import load_experiment, resolved_toml
 from pyxsim.settings.points import MOST, Point, points
+from tests.examples import part_of
 from tests.in_turn import in_turn
 
 RING: dict[str, Any] = {
@@ -43,7 +44,7 @@ def test_a_single_experiment_is_one_point(tmp_path: Path) -> None:
     assert from_file.experiment.system.chunks == 3
 
 
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 @given(
     st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from(["1 KiB", "1 MiB"]), min_size=1, max_size=2, unique=True),

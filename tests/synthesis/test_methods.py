@@ -20,6 +20,7 @@ from pyxsim.synthesis.symmetric import symmetric_forest
 from pyxsim.synthesis.timing import timed
 from pyxsim.synthesis.trees import packed_forest
 from pyxsim.topology.cut_bound import bottleneck_bandwidth
+from tests.examples import part_of
 from tests.synthesis.networks import both_ways, box_of_two, graph, ring
 
 pytest.importorskip("scipy")
@@ -88,7 +89,7 @@ def graphs(draw: st.DrawFn) -> LinkGraph:
     return graph_of_links(both_ways(edges), range(n))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=part_of(15), deadline=None)
 @given(graphs())
 def test_no_method_beats_the_bound_and_packings_come_within_a_tenth(network: LinkGraph) -> None:
     least = bound(network)
@@ -119,7 +120,7 @@ def spanning_tree_packing(network: LinkGraph) -> Fraction:
     return min(best)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=part_of(15), deadline=None)
 @given(graphs().filter(lambda network: network.npus <= 5))
 def test_trees_of_an_all_reduce_come_close_to_the_largest_packing_of_spanning_trees(network: LinkGraph) -> None:
     # Each tree sends its part once in each direction over each of its edges.

@@ -26,6 +26,7 @@ from pyxsim.synthesis.symmetric import symmetry_of
 from pyxsim.synthesis.timing import timed_paths
 from pyxsim.topology.capacity_graph import CapacityGraph
 from pyxsim.topology.concurrent_flow import concurrent_flow
+from tests.examples import part_of
 from tests.synthesis.networks import both_ways, box_of_two, graph, ring
 
 pytest.importorskip("scipy")
@@ -82,7 +83,7 @@ def graphs(draw: st.DrawFn) -> LinkGraph:
     return graph_of_links(both_ways((a, b, draw(st.integers(1, 3))) for a, b in sorted(edges)), range(n))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=part_of(20), deadline=None)
 @given(graphs())
 def test_no_paths_beat_the_concurrent_flow_and_many_parts_come_close(network: LinkGraph) -> None:
     least = bound(network)

@@ -110,7 +110,7 @@ def test_exact_bisection(name: str, npus: int, channels: int) -> None:
     assert bisection(build(name, [npus])) == (channels, True)
 
 
-@settings(max_examples=50)
+@settings(max_examples=part_of(50))
 @given(products(most=8))
 def test_no_even_cut_is_narrower(net: Topology) -> None:
     assume(not net.switches)

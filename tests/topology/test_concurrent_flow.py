@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyxsim.topology.capacity_graph import CapacityGraph
 from pyxsim.topology.concurrent_flow import concurrent_flow, quick_time, time_of_lengths
+from tests.examples import part_of
 
 Link = tuple[int, int, int]
 
@@ -49,7 +50,7 @@ GRAPHS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1,
 
 
 @given(GRAPHS, st.integers(2, 4), st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@settings(max_examples=part_of(15))
 def test_it_is_the_flow_of_all_pairs(links: list[Link], npus: int, random: Any) -> None:
     mine = [link for link in links if link[0] != link[1]] + [(node, (node + 1) % 5, 1) for node in range(5)]
     graph, members = graph_of(mine, 5), np.arange(npus)

@@ -126,7 +126,7 @@ def test_requests_know_their_reply() -> None:
     assert abs(len(found) - 0.1 * 64 * 5000) < 4 * np.sqrt(0.1 * 64 * 5000)
 
 
-@settings(max_examples=30)
+@settings(max_examples=part_of(30))
 @given(st.integers(1, 300), st.fractions(0, Fraction(1, 4)))
 def test_how_many_trials_succeed(count: int, chance: Fraction) -> None:
     """Against binomial coefficients, exactly."""

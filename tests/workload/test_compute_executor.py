@@ -19,10 +19,11 @@ from pyxsim.workload.critical_path import critical_path
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.usage import usage
+from tests.examples import part_of
 from tests.system.ideal import Ideal, options, system
 from tests.workload.draw_graphs import Drawn, drawn_graphs
 
-few = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+few = settings(max_examples=part_of(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def carried_out(graph: TaskGraph, on: System) -> GraphJob:

@@ -17,6 +17,7 @@ from pyxsim.workload.logical_dims import logical_dims
 from pyxsim.workload.simai_groups import groups_of
 from pyxsim.workload.text_workload import Groups, TextWorkload, read_text_workload
 from pyxsim.workload.training_loop import LoopOptions, training_loop
+from tests.examples import part_of
 
 SAMPLE = Path("inputs/simai/moe.txt")
 HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2"
@@ -134,7 +135,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 10**6), st.binary(max_size=4)), min_
 
 
 @given(CHANGES)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_mutations_raise_input_errors_only(tmp_path: Path, changes: list[tuple[int, bytes]]) -> None:
     data = bytearray(SAMPLE.read_bytes())
     for place, new in changes:

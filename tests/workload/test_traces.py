@@ -19,6 +19,7 @@ from pyxsim.models import Roofline
 from pyxsim.workload.graph import Access, Call, Kind, TaskGraph
 from pyxsim.workload.graph_job import GraphJob
 from pyxsim.workload.traces import Rules, read_traces
+from tests.examples import part_of
 from tests.workload.services import FixedHands
 
 GHZ = Fraction(10**9)
@@ -341,7 +342,7 @@ def test_scales(tmp_path: Path) -> None:
         read(tmp_path, one, other, comm_scale=Fraction(1, 8))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**9))
 def test_damaged_files(tmp_path: Path, seed: int) -> None:
     """Bytes changed, cut out or put in: refused with its file, or it is another workload; nothing else."""

@@ -15,6 +15,7 @@ from pyxsim.collective.custom.export import to_msccl
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.collective.sizes import block_sizes
 from tests.collective.custom.synthesized import gpu
+from tests.examples import part_of
 
 SIZE = 1_000_003
 
@@ -41,7 +42,7 @@ def sent(s: CompiledSchedule) -> list[tuple[int, int, int, bool]]:
     return sorted((int(s.src[m]), int(s.dst[m]), int(bytes_of[m]), bool(s.adds[m])) for m in messages)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=part_of(40), deadline=None)
 @given(
     st.sampled_from(["all-gather", "reduce-scatter", "all-reduce"]),
     st.integers(2, 6),

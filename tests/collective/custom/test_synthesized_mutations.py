@@ -15,6 +15,7 @@ from pyxsim.collective.checker import prove
 from pyxsim.collective.lookup import get_schedule
 from pyxsim.errors import InputError
 from tests.collective.custom.synthesized import FILES
+from tests.examples import part_of
 
 VALUES: list[Any] = [None, True, -1, 0, 1, 2, 3, 7, 10**6, 10**30, 0.5, 1e300, "", "i", "put", "x", [], {}, [0], [[]]]
 
@@ -97,7 +98,7 @@ def test_a_mutation_is_proved_or_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     count = 0
 
-    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=part_of(60), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(mutated(text, path.suffix))
     def check(changed: str) -> None:
         nonlocal count

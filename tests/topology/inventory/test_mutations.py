@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyxsim import library
 from pyxsim.errors import InputError
 from pyxsim.topology.from_networkx import from_networkx, read_graph
+from tests.examples import part_of
 
 library.load_all()
 
@@ -68,7 +69,7 @@ def mutated(draw: st.DrawFn, text: str) -> str:
 
 @pytest.mark.parametrize("name", SAMPLES)
 @given(data=st.data(), nodes=st.sampled_from([1, 1, 2]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_only_input_errors(name: str, tmp_path: Path, data: st.DataObject, nodes: int) -> None:
     path = tmp_path / name
     path.write_text(data.draw(mutated(SAMPLES[name])), encoding="utf-8")

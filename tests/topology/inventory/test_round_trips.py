@@ -21,11 +21,14 @@ from pyxsim.topology.from_networkx import read_graph
 from pyxsim.topology.inventory.plain import PlainLink, PlainNetwork
 from pyxsim.topology.inventory.write_infragraph import infragraph_text
 from pyxsim.units import parse_bandwidth
+from tests.examples import part_of
 
 library.load_all()
 
 FOLDER = Path("inputs/inventories").resolve()
-PROPERTY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+PROPERTY = settings(
+    max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def links(graph: Any) -> Counter[tuple[Any, ...]]:

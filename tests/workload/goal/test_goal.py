@@ -17,6 +17,7 @@ from pyxsim.workload.goal import ANY, MAGIC, Op, Rank, Schedule, is_goal, read_g
 from pyxsim.workload.goal.schedule import rank_of
 from pyxsim.workload.goal.tasks import NAMES, graph_of, schedule_of
 from pyxsim.workload.graph import Call, GraphBuilder, Kind, TaskGraph, check
+from tests.examples import part_of
 
 SAMPLE = Path("inputs/goal/ring.goal")
 TEXT = """num_ranks 2
@@ -106,7 +107,7 @@ def test_text_is_what_txt2bin_makes_of_it(tmp_path: Path) -> None:
 
 
 @given(schedules())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_text_and_binary_hold_the_same(tmp_path: Path, ranks: list[Rank]) -> None:
     for end in (".goal", ".bin"):
         path = tmp_path / f"a{end}"
@@ -145,7 +146,7 @@ def programs(draw: st.DrawFn) -> str:
 
 
 @given(programs())
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_graph_becomes_the_same_graph(tmp_path: Path, program: str) -> None:
     first = graph(text(tmp_path, program))
     if not len(first):
@@ -259,7 +260,7 @@ MUTATION = st.lists(st.tuples(st.integers(0, 10**6), st.binary(min_size=0, max_s
 
 
 @given(st.booleans(), MUTATION)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_mutations_raise_input_errors_only(tmp_path: Path, binary: bool, changes: list[tuple[int, bytes]]) -> None:
     data = bytearray(BINARY if binary else SAMPLE.read_bytes())
     for place, new in changes:

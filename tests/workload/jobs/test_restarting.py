@@ -18,6 +18,7 @@ from pyxsim.network.fault_times import NEVER, RandomTimes
 from pyxsim.results.result import Result
 from pyxsim.runner.prepare import prepare
 from pyxsim.settings import load_experiment
+from tests.examples import part_of
 from validation.families.jobs import NETWORK, account
 
 BACKENDS = ("packet", "analytical-congestion")
@@ -39,7 +40,7 @@ def stop(npu: int, at: int, length: int | None = 1) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=part_of(15), deadline=None)
 @given(data=st.data())
 def test_a_schedule_of_failures_gives_the_closed_form_to_the_cycle(backend: str, data: st.DataObject) -> None:
     iterations, every = data.draw(st.integers(1, 9)), data.draw(st.integers(0, 4))

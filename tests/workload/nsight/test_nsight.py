@@ -17,6 +17,7 @@ from pyxsim.errors import InputError
 from pyxsim.runner.lifecycle import run
 from pyxsim.workload.graph import Kind, check
 from pyxsim.workload.nsight import graph_of, is_nsight
+from tests.examples import part_of
 
 TABLES = """
 CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
@@ -55,7 +56,7 @@ def time_of(path: Path) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 90), st.integers(0, 1), st.integers(1, 3)), min_size=1))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_without_collectives_the_trace_is_replayed(tmp_path: Path, found: list[tuple[int, int, int, int]]) -> None:
     """Every activity begins and ends when it did, whatever overlaps in different streams."""
     free: dict[tuple[int, int], int] = {}
@@ -159,7 +160,7 @@ CHANGES: Any = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), m
 
 
 @given(CHANGES)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_mutations_raise_input_errors_only(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
     path = tmp_path / "good.sqlite"
     if not path.exists():

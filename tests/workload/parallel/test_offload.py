@@ -63,7 +63,7 @@ def moved(graph: TaskGraph, *kinds: Access) -> list[int]:
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=part_of(40))
 @given(data=st.data())
 def test_bytes_of_replicas(data: st.DataObject) -> None:
     """The closed forms of docs/memory.md, for each NPU of 4; parameters divide evenly here."""

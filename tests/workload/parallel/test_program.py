@@ -41,7 +41,7 @@ def sent(graph: TaskGraph, npu: int, *kinds: str) -> Fraction:
 # -- pipelines ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(stages=st.integers(2, 6), micro_batches=st.integers(1, 9), blocks=st.integers(1, 3), rows=st.integers(1, 50))
 def test_the_bubble_of_equal_stages(stages: int, micro_batches: int, blocks: int, rows: int) -> None:
     """(p - 1) / (m + p - 1) of the time, for 1F1B and GPipe; a stage's work is 3 * rows * blocks."""
@@ -57,7 +57,7 @@ def test_the_bubble_of_equal_stages(stages: int, micro_batches: int, blocks: int
         assert Fraction(whole - work, whole) == Fraction(stages - 1, micro_batches + stages - 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(stages=st.integers(2, 5), rounds=st.integers(1, 3), chunks=st.integers(2, 4), rows=st.integers(1, 50))
 def test_the_bubble_of_chunks(stages: int, rounds: int, chunks: int, rows: int) -> None:
     """Interleaved: v times less beside the work, (p - 1) / (v m + p - 1) of the time."""
@@ -72,7 +72,7 @@ def test_the_bubble_of_chunks(stages: int, rounds: int, chunks: int, rows: int) 
     assert Fraction(whole - work, whole) == Fraction(stages - 1, chunks * rounds * stages + stages - 1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=part_of(20))
 @given(stages=st.integers(2, 6), micro_batches=st.integers(1, 9), message=st.integers(0, 40))
 def test_gpipe_with_messages(stages: int, micro_batches: int, message: int) -> None:
     """Messages go beside computing: only on the way there and back each border costs one."""
@@ -152,7 +152,7 @@ def test_bytes_of_experts() -> None:
     assert sent(graph, 3, "all-reduce") == SENT["all-reduce"](others, 8) + SENT["all-reduce"](experts // 4, 2)
 
 
-@settings(max_examples=25)
+@settings(max_examples=part_of(25))
 @given(
     tensor=st.sampled_from((2, 4)),
     expert=st.sampled_from((1, 2, 4)),

@@ -21,6 +21,7 @@ from pyxsim.errors import InputError, InputErrors
 from pyxsim.workload.graph import Kind, TaskGraph, check
 from pyxsim.workload.pytorch import graph_of
 from pyxsim.workload.pytorch.recipe import RECIPE
+from tests.examples import part_of
 
 SAMPLES = Path(__file__).parents[3] / "inputs" / "pytorch"
 SAMPLE = str(SAMPLES / "step.*.kineto.json.gz")
@@ -200,7 +201,7 @@ def test_missing_ranks(tmp_path: Path) -> None:
 VALUES = st.sampled_from([None, -1, 0, 2**63, 1e308, float("nan"), "", "x", [], {}, [[[]]], True, "[0, 9]", "kernel"])
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=part_of(200), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_mutations(tmp_path: Path, data: st.DataObject) -> None:
     """A damaged trace is read, or refused in one line."""

@@ -16,6 +16,7 @@ from pyxsim.compat.astra.system import AstraSystem
 from pyxsim.errors import StuckError
 from pyxsim.system import make_system
 from tests.compat.astra.system.originals import network, system
+from tests.examples import part_of
 
 E, HOP = 10, 500  # ns: an endpoint, and a flight of little more than the latency
 
@@ -119,7 +120,7 @@ def test_a_message() -> None:
     assert layer.traffic().tolist() == [[0, 1, 0, 10, 1], [1, 6, 0, 1000, 1]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=part_of(30), deadline=None)
 @given(
     compat=st.sampled_from(["astra-sim-1", "astra-sim-2"]),
     names=st.lists(st.sampled_from(["ring", "direct", "direct:2", "halving-doubling"]), min_size=2, max_size=2),
