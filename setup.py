@@ -43,7 +43,7 @@ SHARED = "pyxsim._views"
 MACROS = [("PYXSIM_DEBUG", "1")] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")]
 if COVERAGE:
     MACROS += [("CYTHON_TRACE", "1"), ("CYTHON_TRACE_NOGIL", "1")]
-FLAGS = ["-O1", "-g"] if DEBUG else ["-O1"] if COVERAGE else ["-O3"]
+FLAGS = ["-O1", "-g1"] if DEBUG else ["-O1"] if COVERAGE else ["-O3"]
 if NATIVE:
     FLAGS.append("-march=native")
 LINK_FLAGS = []
@@ -51,8 +51,11 @@ if SANITIZE:
     FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={SANITIZE}"]
     LINK_FLAGS = [f"-fsanitize={SANITIZE}"]
 # Python's own flags ask for the numbers of lines, which take a quarter of the compiler's time and nine tenths of the
-# files. Who measures a release line by line says so: CFLAGS=-g.
-if not DEBUG and not SANITIZE and "-g" not in os.environ.get("CFLAGS", "").split():
+# files; a debug build has only the numbers (-g1), no variables. Who measures a release line by line, or looks at
+# variables, says so: CFLAGS=-g.
+if "-g" in os.environ.get("CFLAGS", "").split():
+    FLAGS.append("-g")
+elif not DEBUG and not SANITIZE:
     FLAGS.append("-g0")
 DIRECTIVES = {
     "language_level": 3,
