@@ -285,7 +285,7 @@ class Engine:
     def empty(self) -> bool:
         """Whether no flit is in the network, and no packet is open."""
     def still_until(self, patient: bool) -> int:
-        """Return the cycle before which nothing moves and every counter grows by the same in each cycle; `now`: unknown.
+        """Return the cycle before which nothing moves and counters grow by the same in each cycle; `now`: unknown.
 
         Also `now` if `run` with the same `patient` would end by itself. 2^63 - 1: until links change.
         """
@@ -352,7 +352,8 @@ class Engine:
         Returns
         -------
         dict of ndarray, shape (rows,)
-            link, victim, culprit (traffic; -1: none, -2: faults), cause (index in CAUSES), cycles (above 0), packets (stays).
+            link, victim, culprit (traffic; -1: none, -2: faults), cause (index in CAUSES), cycles (above 0), packets
+            (stays).
         """
     def splits(self) -> IntArray:
         """Return the parts of each message's latency, with attribution and without `recycle`.

@@ -86,8 +86,8 @@ class Attribution:
     parts
         int64[V, 9]: the parts of their latency, added up, in the order of PARTS.
     blame
-        Columns, one row per link, victim, culprit (-1: none, -2: faults) and cause: codes of the lists above and of PARTS,
-        `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
+        Columns, one row per link, victim, culprit (-1: none, -2: faults) and cause: codes of the lists above and of
+        PARTS, `cycles`, and `packets`, the number of stays. The sum of cycles is the latency of all delivered packets.
     latency
         Columns, one row per delivered message; the parts add up to `arrived - sent`. Empty for open traffic.
     stays
@@ -151,7 +151,7 @@ class Attribution:
 
     @cached_property
     def culprits(self) -> list[str]:
-        """The names of culprits by their numbers: the traffics; then, with negative numbers, faults if any, and none."""
+        """The names of culprits by number: the traffics; then, with negative numbers, faults if any, and none."""
         faults = [FAULTS] if (self.blame["culprit"] < -1).any() else []
         return [*self.traffic_names, *faults, NO_TRAFFIC]
 

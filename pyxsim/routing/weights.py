@@ -134,8 +134,8 @@ def concurrent_flow(
     try:
         from scipy import optimize, sparse  # late: an extra
     except ImportError:
-        key, allowed = "network.reroute.weights", "'capacity', or pip install 'pyxsim[design]'"
-        raise InputError("the maximum concurrent flow needs SciPy", key=key, allowed=allowed) from None
+        problem, remedy = "the maximum concurrent flow needs SciPy", "'capacity', or pip install 'pyxsim[design]'"
+        raise InputError(problem, key="network.reroute.weights", allowed=remedy) from None
     homes = np.unique(relation.home)
     src, dst = relation.link_src, relation.link_dst
     wanted = np.where((hops[homes] < FAR) & ~np.eye(len(homes), dtype=np.bool_), demand, 0.0)

@@ -97,7 +97,7 @@ def line_of_two(
         ([(4, {"bound": CERTAIN}), (5, {})], 20, False, 8),
         # Flits 2 to 5 go in 2 to 5, the acknowledgement of the first is there in 10, so the others go in 10 and 11.
         ([], 4, False, 4),
-        # Flits 1 to 3 are on the wire in 6, and are sent again in 21 to 23; flits 4 and 5 follow, instead of in 6 and 7.
+        # Flits 1 to 3 are on the wire in 6, and are retransmitted in 21 to 23; flits 4 and 5 follow, not in 6 and 7.
         ([(6, {"down": True, "lose": True}), (20, {})], 20, False, 18),
     ],
 )

@@ -214,8 +214,9 @@ class Scale:
             ax.set_xscale("log")
         if len(self.values) > TICKS or not (self.geometric or self.named):
             return
-        powers = [_power_of_ten(value) for value in self.values]
-        ax.set_xticks(self.places, [text_of(value) for value in self.values] if None in powers else powers)
+        powers = [power for value in self.values if (power := _power_of_ten(value)) is not None]
+        every = len(powers) == len(self.values)
+        ax.set_xticks(self.places, powers if every else [text_of(value) for value in self.values])
         ax.xaxis.set_minor_locator(NullLocator())
         longest = max(len(text_of(value)) for value in self.values)
         if longest * len(self.values) > 70:

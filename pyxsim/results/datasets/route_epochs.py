@@ -22,8 +22,8 @@ add_backend_table(
 )
 add_backend_table(
     "route_weights",
-    "One row per candidate link of a router with several to a destination, in each weighted epoch that was used; the first "
-    "2^20 rows.",
+    "One row per candidate link of a router with several to a destination, in each weighted epoch that was used; the "
+    "first 2^20 rows.",
     (
         Column("epoch", "1", "row of `route_epochs`"),
         Column("link", "1", "number of the link"),

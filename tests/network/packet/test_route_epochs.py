@@ -280,7 +280,7 @@ def test_threads_change_nothing(mode: str) -> None:
 
 def test_all_links_of_a_router_down_are_named() -> None:
     with pytest.raises(
-        StuckError, match="no route for .* pairs of NPUs: NPUs 0, 1 are cut off from the others"
+        StuckError, match=r"no route for .* pairs of NPUs: NPUs 0, 1 are cut off from the others"
     ) as caught:
         tree({"router": "(0)", "at": "1 us", "down": True})
     lines = caught.value.waits
@@ -389,7 +389,7 @@ def test_a_checkpoint_in_an_epoch_continues_alike() -> None:
 
 def test_other_routes_exclude_mpi() -> None:
     tables = {"network": TREE, "message": ACROSS, "faults": [{"link": CABLE, "down": True}], "run": {"mpi": True}}
-    with pytest.raises(InputError, match="cannot be combined with run.mpi"):
+    with pytest.raises(InputError, match=r"cannot be combined with run\.mpi"):
         prepare(load_experiment(tables, ()))
 
 
