@@ -129,7 +129,9 @@ def test_a_training_step_repeats_episodes(networks: list[PacketNetwork], tmp_pat
     (tmp_path / "small.toml").write_text(SMALL_MODEL, encoding="utf-8")
     parallelism = {"tensor": 4, "data": 2, "pipeline": 2, "schedule": "1f1b"}
     dims = [{"block": "switch", "npus": npus, "bandwidth": f"{90 // npus} GB/s"} for npus in (4, 2, 2)]
-    told = experiment("torus", [], system={"all_reduce": "ring", "npu": {"device": "a100-80gb", "efficiency": 0.6}})
+    told = experiment(
+        "torus", [], system={"all_reduce": "ring", "chunks": 2, "npu": {"device": "a100-80gb", "efficiency": 0.6}}
+    )
     told["network"] = {"flit": "64 B", "packet": "1 KiB", "latency": "50 ns", "dims": dims}
     told |= {"output": {"window": window, "seed": 1}}
     told |= {"workload": {"model": str(tmp_path / "small.toml"), "batch": 8, "parallelism": parallelism}}
