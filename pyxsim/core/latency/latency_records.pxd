@@ -170,7 +170,7 @@ cdef struct QueuedMessage:
     int64_t own        # cycles in which its flits were the last to start, up to the last launch
     int64_t begun      # when a first flit entered the queue without others of it
     int64_t base       # own, at that time
-    int64_t fault_base # LinkWait.fault, at that time
+    int64_t fault_base    # LinkWait.fault, at that time
     int32_t flits      # won the switch, not started
     int32_t inside     # of them, those in the queue (as far as noted)
     int32_t other_by   # last other traffic whose flit started

@@ -53,7 +53,7 @@ cdef void launch_queued(State* s, int32_t link, int64_t t) noexcept nogil:
     cdef int32_t node = s.links.link[link].queue_head
     cdef FifoNode entry = s.pools.nodes[node]
     cdef QueuedFlit flit = s.pools.queued[node]
-    if seldom(s.config.credits) and not link_available(s, link, t):   # a message with credits has taken the link meanwhile
+    if seldom(s.config.credits) and not link_available(s, link, t):   # a credit message has taken the link
         schedule(s, link_available_at(s, link), s.links.link[link].outlet, LAUNCH)
         return
     if s.config.attribution:

@@ -15,7 +15,12 @@ COUNTS = (
     Column("timeouts", "1", "timeouts of the sender, without an answer in time"),
     Column("stall_replay", "cycles", "cycles in which a flit waited because the replay buffer was full"),
 )
-REPLAY_MEAN = Column("replay_mean", "flits", "mean number of flits in the replay buffer", "float64")
+REPLAY_MEAN = Column(
+    "replay_mean",
+    "flits",
+    "mean number of flits in the replay buffer, until their answers, which may follow the run",
+    "float64",
+)
 
 add_backend_table(
     "link_faults",
