@@ -23,8 +23,8 @@ from pyxsim.routing.relation import WEIGHTED, Relation
 UNIT = 1 << 16  # sum of the weights of a set, about
 MOST_VARIABLES = 200_000  # of a linear program: minutes
 _TOGETHER = 1 << 22  # entries of tables that are computed at a time
-_BUSY = (0.5, 0.75, 0.9)  # loads from which on a link costs more
-_COSTS = (1.0, 4.0, 16.0, 64.0)  # of a flit on a link at these loads
+_BUSY = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8)  # loads from which on a link costs more
+_COSTS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # of a flit on a link below and from these loads on
 
 
 class Weights(Protocol):
@@ -134,8 +134,9 @@ def concurrent_flow(
     try:
         from scipy import optimize, sparse  # late: an extra
     except ImportError:
-        problem, remedy = "the maximum concurrent flow needs SciPy", "'capacity', or pip install 'pyxsim[design]'"
-        raise InputError(problem, key="network.reroute.weights", allowed=remedy) from None
+        choices = "'capacity', or pip install 'pyxsim[design]'"
+        problem = "the maximum concurrent flow needs SciPy"
+        raise InputError(problem, key="network.reroute.weights", allowed=choices) from None
     homes = np.unique(relation.home)
     src, dst = relation.link_src, relation.link_dst
     wanted = np.where((hops[homes] < FAR) & ~np.eye(len(homes), dtype=np.bool_), demand, 0.0)

@@ -27,6 +27,7 @@ from pyxsim.topology.topology import Topology
 from pyxsim.units import to_cycles
 
 KEPT = 16  # sets of links whose tables are kept
+KEPT_MEMBERS = 1 << 24  # and the candidates in all of them, from which on fewer are
 LISTED = 16  # epochs that `planned` lists
 LOOKS = 8  # how often to look whether the network is empty, in the time since which no flit has left it
 MOST_DIMENSIONS = 8  # of the routes without faults
@@ -194,7 +195,7 @@ class RouteEpochs:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        while len(self._kept) >= KEPT:
+        while len(self._kept) >= KEPT or sum(len(kept.routes.set_link) for kept in self._kept.values()) > KEPT_MEMBERS:
             self._kept.popitem(last=False)
         made = self._kept[key] = self._made(np.array(sorted(down), np.int64), np.array(sorted(broken), np.int64))
         return made
