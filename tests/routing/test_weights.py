@@ -16,8 +16,9 @@ from pyxsim.routing import Graph, Relation, nca, up_down, weights
 from pyxsim.routing.degraded import Degraded, degraded
 from pyxsim.routing.graph import FAR
 from pyxsim.routing.weights import ByCapacity, ByFlow, concurrent_flow, weights_of
+from tests.examples import part_of
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=part_of(150), deadline=None)
 
 
 def tree(leaves: int, spines: int, *more: tuple[int, int]) -> Relation:
