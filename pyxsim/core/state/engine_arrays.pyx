@@ -15,8 +15,8 @@ from pyxsim.core.state.link_layer_arrays cimport LinkLayerArrays
 from pyxsim.core.state.network_state cimport free_state
 from pyxsim.core.state.records cimport (
     CREDIT, KINDS, LANE_CREDIT, NONE, PRIORITY_SHIFT, ROUTE_SHIFT, SELECT_EACH, SELECT_RANDOM, SELECT_WEIGHTED,
-    CalendarSlot,
-    FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks, VcRange,
+    CalendarSlot, FifoNode, InPort, InputVc, Link, Message, OutputVc, Packet, QueuedFlit, Router, RouterBounds, VcMasks,
+    VcRange,
 )
 
 from fractions import Fraction
