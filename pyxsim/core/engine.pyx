@@ -307,7 +307,8 @@ cdef class Engine(EngineArrays):
         for i in range(rows.shape[0]):
             change_link(s, <int32_t> rows[i, 0], rows[i, 1], <int32_t> rows[i, 2], <int32_t> rows[i, 3],
                         rows[i, 4], rows[i, 5])
-            team.longest_ejection = max(team.longest_ejection, -(-rows[i, 1] // int(den[rows[i, 0]])) + rows[i, 2])
+            if team.parts:
+                team.longest_ejection = max(team.longest_ejection, -(-rows[i, 1] // int(den[rows[i, 0]])) + rows[i, 2])
         if s.failed:
             raise MemoryError
 

@@ -58,10 +58,11 @@ def packet_network(
     trace: bool = False,
     window: int = 1000,
     tick: Callable[[], None] | None = None,
+    skip: bool = True,
     **network: Any,
 ) -> PacketNetwork:
     """A network that is ready to run; see `machine_of`."""
-    return PacketNetwork(*machine_of(topology, shape, **network), window=window, tick=tick, trace=trace)
+    return PacketNetwork(*machine_of(topology, shape, **network), window=window, tick=tick, trace=trace, skip=skip)
 
 
 def drain(network: PacketNetwork) -> list[tuple[int, int]]:

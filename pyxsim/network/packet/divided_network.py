@@ -82,6 +82,11 @@ class DividedNetwork(Backend):
         )
 
     @property
+    def divided(self) -> bool:
+        """Whether there are several engines."""
+        return self.parts is not None
+
+    @property
     def skipped_cycles(self) -> int:
         """Cycles that were not simulated."""
         return self.engine.skipped + self.still.passed

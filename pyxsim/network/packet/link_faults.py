@@ -125,7 +125,8 @@ class LinkFaults:
         }
         self._memo: dict[Any, LinkParams] = {}
         self._active = [False] * len(self._entries)  # whether each fault is there
-        self._changes: dict[Any, dict[str, Any]] = {}  # of links, as links that flap change in the same way again
+        # Changes of links by the faults that are there, and those that begin or end: links that flap repeat them.
+        self._changes: dict[Any, tuple[frozenset[int], IntArray, dict[str, NDArray[np.generic]]]] = {}
         self._still: tuple[tuple[int, ...], int] = (), 0  # what has moved, and since when it is the same
         self.passable: frozenset[int] = frozenset()
         self.epochs: Epochs | None = None
@@ -272,40 +273,41 @@ class LinkFaults:
     def _apply(self, engine: Engine) -> None:
         """Change the links whose faults start or end now."""
         cycle = self._clock.due
-        losing: set[int] = set()
-        changing = self._clock.take()
+        changing, before = self._clock.take(), bytes(self._active)
         for number in changing:
-            began = not self._active[number]
             self._active[number] = self._clock.times[number].active(cycle)
-            if began and self._entries[number].fault.in_flight == "lose":
-                losing.update(self._entries[number].links.tolist())
-        links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
-        if self.passable:
-            self.passable -= {link for link in links.tolist() if not self._state(link, cycle)[1]}
-        self._change(engine, links, cycle, losing)
+        key = before, bytes(self._active), tuple(changing), self.passable
+        if key not in self._changes:
+            if len(self._changes) >= _CHANGES_KEPT:
+                self._changes.clear()
+            links = np.unique(np.concatenate([self._entries[number].links for number in changing]))
+            passable = self.passable - {link for link in links.tolist() if not self._state(link, cycle)[1]}
+            losing: set[int] = set()
+            for number in changing:
+                if self._entries[number].fault.in_flight == "lose" and not before[number]:
+                    losing.update(self._entries[number].links.tolist())
+            self._changes[key] = passable, links, self._change_of(links, passable, cycle, losing)
+        self.passable, links, change = self._changes[key]
+        engine.change_links(links, **change)
 
     def let_pass(self, engine: Engine, links: frozenset[int]) -> None:
         """Let packets cross these of the links that are down, and none of the others."""
         cycle = engine.now
         links &= frozenset(self.down(cycle))
-        changed = links ^ self.passable
+        changed = np.array(sorted(links ^ self.passable), np.int64)
         self.passable = links
-        if changed:
-            self._change(engine, np.array(sorted(changed), np.int64), cycle, frozenset())
+        if len(changed):
+            engine.change_links(changed, **self._change_of(changed, links, cycle, frozenset()))
 
-    def _change(self, engine: Engine, links: IntArray, cycle: int, losing: Set[int]) -> None:
-        """Give links the state that they have now, in `cycle`. `losing`: those that lose what is on the wire."""
-        key = bytes(self._active), links.tobytes(), self.passable, frozenset(losing)
-        if key not in self._changes:
-            if len(self._changes) >= _CHANGES_KEPT:
-                self._changes.clear()
-            self._changes[key] = self._change_of(links, cycle, losing)
-        engine.change_links(links, **self._changes[key])
+    def _change_of(
+        self, links: IntArray, passable: Set[int], cycle: int, losing: Set[int]
+    ) -> dict[str, NDArray[np.generic]]:
+        """What `Engine.change_links` needs to give links the state that they have in a cycle.
 
-    def _change_of(self, links: IntArray, cycle: int, losing: Set[int]) -> dict[str, Any]:
-        """The arguments of `Engine.change_links` for `_change`."""
+        `passable`: as the attribute, then. `losing`: those that lose what is on the wire.
+        """
         wires, down, errors = zip(*(self._state(link, cycle) for link in links.tolist()), strict=True)
-        down = tuple(is_down and link not in self.passable for is_down, link in zip(down, links.tolist(), strict=True))
+        down = tuple(is_down and link not in passable for is_down, link in zip(down, links.tolist(), strict=True))
         bounds = bits_on_the_wire(self._network), self._network.retry.nack_bits if self._network.retry else 0
         dens: list[int] = self._den[links].tolist()
         return {

@@ -55,7 +55,7 @@ class PacketNetwork(FaultyNetwork):
     window
         Cycles of a statistics window.
     tick
-        Called at least every `SLICE` cycles, for progress and signals.
+        Called at least every `SLICE` simulated cycles, for progress and signals.
     trace
         Whether the engine records every step (tests).
     seed

@@ -9,19 +9,37 @@ message, a change of links or routes, or the end of the patience with links that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from pyxsim.core.engine import Engine
 from pyxsim.errors import StuckError
-from pyxsim.network.windows import Totals
-
-if TYPE_CHECKING:
-    from pyxsim.network.packet.packet_network import PacketNetwork
+from pyxsim.network.engine_config import EngineConfig
+from pyxsim.network.packet.link_faults import LinkFaults
+from pyxsim.network.packet.watchdog import Watchdog
+from pyxsim.network.windows import Totals, WindowRecorder
 
 WORTHWHILE = 2  # windows, or searches of the watchdog: shorter times are simulated
 MOST_TIME = 1 << 62  # in cycles times the denominator of a link's flit time
 MOST_TOTALS = 1 << 20  # at window ends, that are recorded at once: about 8 MB
+
+
+class Passing(Protocol):
+    """What of a packet network passes over still time."""
+
+    config: EngineConfig
+    windows: WindowRecorder
+    faults: LinkFaults | None
+
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def watchdog(self) -> Watchdog: ...
+    @property
+    def divided(self) -> bool: ...
+    def moved(self) -> tuple[int, ...]: ...
+    def totals(self) -> Totals: ...
 
 
 class StillTime:
@@ -43,13 +61,13 @@ class StillTime:
         self._moved: tuple[int, ...] = ()  # as of the last call
         self.passed = 0
 
-    def pass_over(self, network: PacketNetwork, limit: int, *, goes_on: bool) -> None:
+    def pass_over(self, network: Passing, limit: int, *, goes_on: bool) -> None:
         """Let the engine run to the next event, or cycle `limit`, if nothing has moved since the last call.
 
         `goes_on`: the run does not end if nothing can move.
         Raises StuckError if time would exceed what the engine counts.
         """
-        if not self._passes or network.parts is not None:
+        if not self._passes or network.divided:
             return
         before, self._moved = self._moved, network.moved()
         if before != self._moved:
@@ -73,7 +91,7 @@ class StillTime:
         self.passed += end - begin
 
 
-def _end(network: PacketNetwork, *, patient: bool, stays: bool) -> int:
+def _end(network: Passing, *, patient: bool, stays: bool) -> int:
     """The cycle up to which nothing happens; if that is not known, the current one or an earlier one.
 
     `patient`: the run may end when its patience does. `stays`: flits that cannot move are no deadlock until then.
@@ -91,12 +109,12 @@ def _end(network: PacketNetwork, *, patient: bool, stays: bool) -> int:
     return end
 
 
-def _record(network: PacketNetwork, begin: int, before: Totals, *, inside: bool) -> None:
+def _record(network: Passing, begin: int, before: Totals, *, inside: bool) -> None:
     """Record the windows that have ended in still time since cycle `begin`.
 
     `before`: the totals then; `inside`: flits are in the network.
     """
-    windows, end, after = network.windows, network.now, network.totals()
+    windows, end, after = network.windows, network.engine.now, network.totals()
     first, last = (np.array(list(totals.values()), np.int64) for totals in (before, after))
     rate, rest = np.divmod(last - first, end - begin)
     if rest.any():

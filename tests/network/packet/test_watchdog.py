@@ -400,7 +400,7 @@ def test_what_is_told_is_so(case: tuple[Mapping[str, Any], list[tuple[int, int, 
 
 
 def test_the_interval_is_that_of_the_settings() -> None:
-    network = packet_network(latency=50, lane_latency=cycles(50), router={"watchdog": 7})
+    network = packet_network(latency=50, lane_latency=cycles(50), router={"watchdog": 7}, skip=False)
     looks: list[int] = []
     look = network.watchdog.search
 
