@@ -70,13 +70,12 @@ cdef inline void receive_credits_bitmask(State* s, int32_t* vcs, int32_t count) 
     """The same on bit masks; a router wakes only if the VC had no credit."""
     cdef int32_t i
     cdef bint was_empty
-    cdef bint drained = s.config.drained
     cdef OutputVc* out
     for i in range(count):
         if s.path.prefetch and i + EVENTS_AHEAD < count:
             prefetch(&s.vcs.output[vcs[i + EVENTS_AHEAD]])
         out = &s.vcs.output[vcs[i]]
-        if seldom(drained):
+        if seldom(s.config.drained):
             was_empty = receive_credit(s, vcs[i])
         else:
             was_empty = out.credit == 0
@@ -89,11 +88,10 @@ cdef inline void consume_flits(State* s, int32_t* vcs, int32_t count, bint last)
     """Consume flits at sinks and return their credits. A sink is in the same partition as the router before it."""
     cdef int32_t i
     cdef InputVc* v
-    cdef bint by_messages = s.config.credits
     for i in range(count):
         v = &s.vcs.input[vcs[i]]
         v.occupancy_max = 1
-        if seldom(by_messages):
+        if seldom(s.config.credits):
             collect_credit(s, v.link, vcs[i], s.now)
         else:
             schedule(s, s.now + s.links.link[v.link].credit_delay, vcs[i], CREDIT)
