@@ -129,7 +129,10 @@ def test_many_random_outages_are_the_same_with_every_stop(tmp_path_factory: Any,
     same(experiment, tmp_path_factory.mktemp("still"))
 
 
-@pytest.mark.parametrize("more", [{}, {"retry": {}}, {"credits": {}}, {"router": {"output_queue": True}}])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"retry": {}}, {"credits": {}}, {"router": {"output_queue": True}}, {"flit": "64 B", "transactions": {}}],
+)
 def test_an_outage_is_the_same_with_every_stop_and_passed_over(more: dict[str, Any], tmp_path: Path) -> None:
     fault = {"link": CABLE, "at": "2 us", "for": "300 us", "down": True}
     network = {**TORUS["network"], "shape": [4, 2, 2], **more}

@@ -15,6 +15,7 @@ from pyxsim.network.packet.credit_report import missing_credits
 from pyxsim.network.packet.divided_network import FOREVER
 from pyxsim.network.packet.packet_network import PacketNetwork
 from pyxsim.network.packet.split_engine import NOTHING
+from pyxsim.network.packet.still_time import StillTime
 from pyxsim.network.packet.transactions.switch_ports import is_one_switch, with_ports
 from pyxsim.network.packet.transactions.transaction_engine import TransactionEngine
 from pyxsim.network.packet.transactions.transaction_limits import limits, sizes
@@ -97,13 +98,15 @@ class TransactionNetwork(PacketNetwork):
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
         _check(experiment)
-        return cls(
+        made = cls(
             topology,
             experiment.network,
             window=window,
             seed=experiment.output.seed,
             faulty=experiment,
         )
+        made.still = StillTime(passes=experiment.run.skip)
+        return made
 
     @property
     def now(self) -> int:
