@@ -11,11 +11,11 @@ import sys
 from matplotlib.figure import Figure
 
 from pyxsim.reports.plots.style import GREY, colour, save_figure
-from pyxsim.reports.plots.sweep_lines import MARKS
 from pyxsim.results.sweep import Sweep, read
 from pyxsim.units import base_numbers
 
-PANELS = {"level1": "Link between a leaf and a spine", "host": "Link of an NPU"}
+KINDS = {"level1": "between a leaf and a spine", "host": "of an NPU"}
+HEIGHT = 0.4  # of a bar, where two stand in a row
 Curves = dict[str, dict[str, float]]  # name of a collective -> size -> time or slowdown
 
 
@@ -45,27 +45,24 @@ def slowdowns(sweep: Sweep) -> dict[str, Curves]:
 
 
 def draw(found: dict[str, Curves]) -> Figure:
-    """Draw a panel per kind of link, a curve per collective."""
-    page = Figure(figsize=(7.5, 3.4), dpi=150, layout="constrained")
-    panels = page.subplots(1, len(PANELS), sharey=True)
-    for ax, (kind, title) in zip(panels, PANELS.items(), strict=True):
-        for number, (name, curve) in enumerate(found[kind].items()):
-            look = {"color": colour(number), "marker": MARKS[number], "lw": 1.6, "ms": 5}
-            sizes = sorted(curve, key=in_bytes)
-            ax.plot([in_bytes(size) for size in sizes], [curve[size] for size in sizes], label=name, **look)
-        ax.axhline(1, color=GREY, lw=0.8, zorder=0)
-        ax.axhline(2, color=GREY, lw=0.8, ls=":", zorder=0)
-        every = sorted({size for curve in found[kind].values() for size in curve}, key=in_bytes)
-        ax.set_xscale("log", base=2)
-        ax.set_xticks([in_bytes(size) for size in every], every)
-        ax.minorticks_off()
-        ax.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
-        ax.set_xlabel("bytes per NPU")
-        ax.margins(x=0.1)
-    panels[0].set_ylabel("time / time with all links at full speed")
-    panels[0].set_ylim(0.9, 2.1)
-    handles, labels = panels[0].get_legend_handles_labels()
-    page.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    """Draw a bar per kind of link for each collective and size."""
+    page = Figure(figsize=(6.5, 4.2), dpi=150, layout="constrained")
+    ax = page.subplots()
+    rows = [(name, size) for name, curve in found["host"].items() for size in sorted(curve, key=in_bytes)]
+    for number, (kind, title) in enumerate(KINDS.items()):
+        values = [found[kind][name][size] for name, size in rows]
+        places = [row + HEIGHT * (number - 0.5) for row in range(len(rows))]
+        ax.barh(places, [value - 1 for value in values], 0.9 * HEIGHT, left=1, color=colour(number), label=title)
+        for place, value in zip(places, values, strict=True):
+            ax.text(value + 0.015, place, f"{value:.2f}", va="center", fontsize=7.5)
+    ax.axvline(1, color=GREY, lw=0.8)
+    ax.axvline(2, color=GREY, lw=0.8, ls=":", zorder=0)
+    ax.set_yticks(range(len(rows)), [f"{name}, {size}" for name, size in rows])
+    ax.tick_params(axis="y", length=0)
+    ax.invert_yaxis()
+    ax.set_xlabel("time with one link at half speed / time with all links at full speed")
+    ax.margins(x=0.08)
+    page.legend(*ax.get_legend_handles_labels(), loc="outside upper left", ncols=len(KINDS), title="slow link")
     return page
 
 

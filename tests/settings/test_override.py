@@ -104,6 +104,7 @@ def test_free_tables_take_any_key() -> None:
         ("network.clock='x", "is not a TOML value"),
         ("network.clock.x=3", "overrides: network.clock: is not a table; allowed: a frequency such as '1 GHz'"),
         ("network.dims[2].npus=3", "overrides: network.dims[2].npus: the list at 'network.dims' has 2 entries"),
+        ("network.dims[2].npus=3", "allowed: network.dims[0], network.dims[1]"),
         ("network.shape[0]=3", "overrides: network.shape[0]: there is no list at 'network.shape'"),
         ("network.dims.npus=3", "overrides: network.dims.npus: there is no table at 'network.dims'"),
         ("network[0]=3", "overrides: network[0]: there is no list at 'network'"),
@@ -143,6 +144,18 @@ def test_keys_that_are_words_of_python_are_set_like_others() -> None:
     assert found.network.credits.back == "piggyback"
     assert told(fault, "faults[0].duration=2 us").startswith("overrides: faults[0].duration: unknown key")
     assert "allowed: flits, piggyback" in told("network.credits.return=ideal")
+    other_name = {**RINGS, "faults": [{"npu": 0, "down": True, "duration": "1 us"}]}
+    with pytest.raises(InputError, match=r"faults\[0\].duration: unknown key; allowed: link, .* for, "):
+        load_experiment(other_name)
+
+
+def test_a_job_that_is_not_there_is_refused_with_those_that_are() -> None:
+    work = {"npus": 4, "collective": [{"kind": "all-reduce", "size": "4 KiB"}]}
+    jobs = {"network": {"topology": "ring", "shape": [8]}, "job": [{"name": "a", **work}, {"name": "b", **work}]}
+    line = "overrides: job[5].npus: there are 2 jobs; allowed: job[0], job[1]"
+    with pytest.raises(InputError) as caught:
+        load_experiment(jobs, ["job[5].npus=3"])
+    assert str(caught.value) == line
 
 
 def test_a_switch_from_dims_to_a_topology_is_told_as_it_is() -> None:

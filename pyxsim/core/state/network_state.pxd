@@ -82,9 +82,7 @@ cdef struct RouterConfig:
     int32_t recycling       # records of delivered messages are reused
     int32_t silent_class    # the first message class whose deliveries do not end a run
     int32_t attribution     # 1: latency attribution; 2: every stay is logged, too
-    # `lossy`: 1 where flits may be lost (bit errors, or links that lose what is on the wire); 2: losses of messages end
-    # a run, as deliveries do.
-    int32_t lossy
+    int32_t lossy           # 1 where flits may be lost; 2 where losses of messages end a run, as deliveries do
     int32_t retry           # 1 where any link has a replay buffer
     int32_t credits         # 1 where any link returns its credits by messages
     int32_t launch_noted    # 1 with `lossy` or `credits`: something happens to a flit that has just been launched

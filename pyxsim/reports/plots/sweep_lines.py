@@ -64,6 +64,8 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
     x, y = _axis(sweep, x), sweep.name_of(y)
     hue = None if hue is None else _axis(sweep, hue)
     ax = axes(ax, 6.5, 4)
+    from matplotlib.ticker import LogLocator
+
     points = [
         point for point in sweep.points if y in point.values and x in point.changed and point.values[y] is not None
     ]
@@ -85,6 +87,7 @@ def number_over(sweep: Sweep, x: str, y: str, hue: str | None = None, ax: Axes |
     if scale.geometric and min(ends) > 0 and max(ends) > WIDE * min(ends):
         ax.set_yscale("log")
         if label_of(y).endswith("(ns)"):
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             _time_axis(ax, label_of(y), max(ends))
     elif min(ends) >= 0:
         ax.set_ylim(bottom=0)
@@ -214,9 +217,9 @@ class Scale:
             ax.set_xscale("log")
         if len(self.values) > TICKS or not (self.geometric or self.named):
             return
-        powers = [power for value in self.values if (power := _power_of_ten(value)) is not None]
-        every = len(powers) == len(self.values)
-        ax.set_xticks(self.places, powers if every else [text_of(value) for value in self.values])
+        powers = [power for value in self.values if (power := _power_of_ten(value))]
+        texts = powers if len(powers) == len(self.values) else [text_of(value) for value in self.values]
+        ax.set_xticks(self.places, texts)
         ax.xaxis.set_minor_locator(NullLocator())
         longest = max(len(text_of(value)) for value in self.values)
         if longest * len(self.values) > 70:

@@ -56,8 +56,8 @@ def step(network: dict[str, Any] = SWITCH) -> int:
 
 @pytest.mark.parametrize("backend", ENGINES)
 def test_a_lost_message_ends_the_iteration_in_that_cycle(backend: str) -> None:
-    kept = {"checkpoint_every": 2, "checkpoint_time": "700 ns"}
-    result = run(job(**kept), faults=[down("*", 1)], network=TORUS, backend=backend)
+    kept = job(checkpoint_every=2, checkpoint_time="700 ns")
+    result = run(kept, faults=[down("*", 1)], network=TORUS, backend=backend)
     end, spent = account(step(TORUS), 4, 2, 700, AFTER, [AT])
     (failure,) = result.job_failures
     assert (failure["at"], failure["cause"], failure["npu"], failure["spare"]) == (AT, "message lost", -1, -1)
