@@ -224,7 +224,7 @@ class Attribution:
 
     def json(self, hot_links: list[HotLink]) -> dict[str, Any]:
         """The key `attribution` of the JSON summary."""
-        matrix = self.matrix
+        matrix, names = self.matrix, self.culprits
         pairs = np.argwhere(matrix)
         pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:MOST_PAIRS]
         return {

@@ -519,7 +519,13 @@ def test_attribution_says_what_faults_cost(sound: int) -> None:
     at_link = down.attribution.congestion()[link, 0]
     assert at_link[PARTS.index("fault")] >= 500
     assert down.attribution.culprits == ["message", "faults", "none"]
-    assert down.counts["not_skipped"] == "output.attribution with faults needs every cycle simulated"
+
+
+def test_with_attribution_nothing_is_skipped_from_the_first_fault_on(tmp_path: Path) -> None:
+    half = {"link": LINK, "for": "1 us", "bandwidth": "64 GB/s"}
+    compare({**ATTRIBUTED, "faults": [half | {"at": "3 us"}]}, tmp_path)
+    result = run(half, experiment=ATTRIBUTED)
+    assert result.counts["not_skipped"] == "output.attribution with faults needs every cycle simulated"
 
 
 def test_attribution_of_bit_errors_with_retry() -> None:
