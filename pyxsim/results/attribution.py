@@ -224,7 +224,7 @@ class Attribution:
 
     def json(self, hot_links: list[HotLink]) -> dict[str, Any]:
         """The key `attribution` of the JSON summary."""
-        matrix, names = self.matrix, self.culprits
+        matrix = self.matrix
         pairs = np.argwhere(matrix)
         pairs = pairs[np.argsort(-matrix[tuple(pairs.T)], kind="stable")][:MOST_PAIRS]
         return {
