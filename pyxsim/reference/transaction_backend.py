@@ -5,20 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from pyxsim.arrays import IntArray
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import Stop
+from pyxsim.network.packet.still_time import StillTime
 from pyxsim.network.packet.transactions.transaction_engine import TransactionEngine
 from pyxsim.network.packet.transactions.transaction_limits import limits, sizes
 from pyxsim.network.packet.transactions.transaction_network import TransactionNetwork
 from pyxsim.reference.engine import ReferenceEngine
 from pyxsim.reference.transaction_state import LOAD, MULTICAST, OPERAND, SUM, ReferenceTransactions
-from pyxsim.settings import Network
+from pyxsim.settings import Experiment, Network
 from pyxsim.settings.transactions import Transactions
+from pyxsim.topology.topology import Topology
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -44,6 +46,12 @@ class _Engine(ReferenceEngine):
 
 class ReferenceTransactionNetwork(TransactionNetwork):
     """Memory transactions in plain Python; parameters as for `TransactionNetwork`."""
+
+    @classmethod
+    def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
+        network = super().for_experiment(experiment, topology, window=window)
+        network.still = StillTime(passes=False)
+        return network
 
     def _accesses(self, npus: int, network: Network, asked: Transactions) -> TransactionEngine:
         accesses = ReferenceTransactions(*sizes(npus, network, asked), **limits(network, asked, reduces=self.reduces))

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
 from pyxsim.core.engine_options import CreditReturns
-from tests.core.test_credit_return import rules as credit_rules
-from tests.core.test_credit_return import with_credits
-from tests.core.test_link_changes import (
+from tests.core.changing_links import (
     FAR,
     Change,
     any_case,
@@ -24,6 +22,8 @@ from tests.core.test_link_changes import (
     varied,
     without_speedups,
 )
+from tests.core.test_credit_return import rules as credit_rules
+from tests.core.test_credit_return import with_credits
 from tests.examples import part_of
 from tests.reference.cases import Case
 from tests.reference.networks import garnet, line, options, style

@@ -329,7 +329,17 @@ NOT_VISITED: dict[str, dict[str, tuple[str, ...]]] = {
     "VcRange": {"fixed": ("mask", "outlet"), "scratch": ("pick",)},
     "Packet": {"fixed": ("exit", "vnet"), "counts": ("lost",)},
     "Message": {"fixed": ("exit", "tag"), "counts": ("lost",)},
-    "LinkWait": {"scratch": ("won",)},
+    # "faults": with the first change of a link, or with retry, nothing is skipped any more.
+    "LinkWait": {
+        "scratch": ("won",),
+        "fixed": ("delay", "credit_delay", "num"),
+        "faults": ("sound_free", "fault", "fault_at"),
+    },
+    "VcWaitDetail": {"faults": ("fault", "fault_base", "fault_from")},
+    "LaneWait": {"faults": ("fault",)},
+    "MessageWait": {"faults": ("fault",)},
+    "PacketWait": {"faults": ("fault", "queued_fault", "started", "sound_arrival")},
+    "QueuedMessage": {"faults": ("fault_base",)},
 }
 
 

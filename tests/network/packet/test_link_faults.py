@@ -383,7 +383,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"link": LINK, "bit_error_rate": 1e-9, "flit_error_rate": 1e-9},
         {},
-        "faults[0].flit_error_rate: cannot be combined with bit_error_rate",
+        "faults[0].flit_error_rate: cannot be combined with `bit_error_rate`",
     ),
     ({"link": LINK, "down": True, "lanes": 0.5}, {}, "faults[0].lanes: has no effect"),
     ({"link": LINK, "bit_error_rate": 1e-9, "lanes": 0}, {}, "faults[0].lanes: no lane has errors"),
