@@ -539,14 +539,17 @@ class PacketNetwork(FaultyNetwork):
         }
 
     def link_name(self, link: int) -> str:
-        """Return the name of a network link, or of a lane by its NPU."""
+        """Return the name of a network link, of a lane by its NPU, or of the drops of a router."""
         config = self.config
         links = config.links
         if link < self.topology.counted_links:
             return self.topology.counted_link_name[link]
         if link < links.network + links.injection:
             return config.inject.name(link - links.network, "injection")
-        return config.eject.name(link - links.network - links.injection, "ejection")
+        lane = link - links.network - links.injection
+        if lane >= len(config.eject.npu):  # where packets without a route are dropped
+            return f"drops of {self.topology.router_name[lane - len(config.eject.npu)]}"
+        return config.eject.name(lane, "ejection")
 
     def link_names(self) -> list[str]:
         """Return the names of all network links, injection lanes and ejection lanes, in the engine's order."""

@@ -316,6 +316,16 @@ def test_an_npu_that_is_cut_off_within_a_packet_holds_nobody_up(mode: str) -> No
     assert counts["flits_in_flight"] == 0
 
 
+def test_attribution_names_the_drops_of_routers() -> None:
+    fault = {"link": "host:NPU 0->(0)", "at": "150 ns", "down": True, "in_flight": "lose"}
+    message = [{"src": npu, "dst": 4, "size": "64 KiB"} for npu in range(3)]
+    with pytest.raises(StuckError) as caught:
+        pyxsim.run({"network": TREE, "message": message, "faults": [fault], "output": {"attribution": "links"}})
+    attribution = caught.value.result.attribution
+    assert attribution.link_names[-1].startswith("drops of (")
+    assert attribution.of_messages["hops"] > 0
+
+
 def test_a_network_that_drains_waits_for_a_change_that_routers_do_not_know() -> None:
     # The first fault drains the network from 5.5 us on; what then waits for the second one waits until 10.4 us.
     faults: list[dict[str, Any]] = [
