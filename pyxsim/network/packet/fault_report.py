@@ -78,7 +78,7 @@ def loss_counters(engine: Engine) -> dict[str, IntArray]:
 
 
 def fault_tables(
-    totals: Mapping[str, IntArray], most: NDArray[Any], windows: Windows, end: int
+    totals: Mapping[str, IntArray], most: NDArray[Any], windows: Windows, end: int, held_until: int
 ) -> dict[str, BackendTable]:
     """Return the tables `link_faults` and `link_fault_windows`.
 
@@ -92,13 +92,16 @@ def fault_tables(
         The same totals by windows.
     end
         Cycle in which the run ended.
+    held_until
+        Cycle up to which flits were counted that waited for their last answers: `end` or a later one.
     """
     count = len(totals["errors"])
     names = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
     whole: dict[str, NDArray[Any]] = {name: totals[name] for name in names}
     whole["replay_max"] = most[:count] if len(most) else np.zeros(count, np.int64)
-    whole["replay_mean"] = totals["replay_held"] / max(1, end)
+    whole["replay_mean"] = totals["replay_held"] / max(1, held_until)
     ends = np.minimum(windows.start + windows.length, max(end, 1))
+    ends[-1:] = np.maximum(ends[-1:], held_until)
     length = np.maximum(ends - windows.start, 1)[:, np.newaxis]
     by_window: dict[str, NDArray[Any]] = {name: windows.counts[name].astype(np.int64) for name in names}
     by_window |= {"time": windows.start, "replay_mean": windows.counts["replay_held"] / length}

@@ -458,7 +458,9 @@ class PacketNetwork(FaultyNetwork):
         )  # the engine returns at the end of each window
 
     def windows_table(self) -> Windows:
-        return self.windows.table()
+        table = self.windows.table()
+        # With retry, flits wait for their last answers when the run ends.
+        return table.until(self.end) if self.settings.retry is not None and self.end else table
 
     def watch_packet(self, message: int, packet: int) -> None:
         self.engine.watch(message, packet)
@@ -509,7 +511,8 @@ class PacketNetwork(FaultyNetwork):
         tables: dict[str, BackendTable] = {}
         totals, windows = self.totals(), self.windows_table()
         if self._counts_losses:
-            tables |= fault_tables(totals, self.engine.retries()["count_most"], windows, self.end)
+            held_until = max(self.end, self.engine.now)
+            tables |= fault_tables(totals, self.engine.retries()["count_most"], windows, self.end, held_until)
         if self.faults is not None and self.faults.epochs is not None:
             tables |= self.faults.epochs.tables(self.engine)
         if self._credit_messages:

@@ -15,17 +15,22 @@ _COLUMNS = ("errors", "flits_lost", "resent", "timeouts", "stall_replay")
 
 @html_panel("faults", section="links", applies=lambda result: "link_faults" in result.backend_tables)
 def faults(result: Result, detail: Detail) -> list[Panel]:
-    """Retransmitted flits and replay buffers over time at the worst links, and counts of links."""
+    """Lost and retransmitted flits and replay buffers over time at the worst links, and counts of links."""
     links = worst_links(result, MOST_ROWS)
     if not links:
         return []
     columns = result.backend_tables["link_faults"].columns
     names = result.links.name
     text = "The links with most errors, losses and retransmissions, over time."
-    lines = (("resent", "Retransmitted flits", "flits per window"), ("replay_mean", "Replay buffers", "flits"))
+    lines = (
+        ("flits_lost", "Lost flits", "flits per window"),
+        ("resent", "Retransmitted flits", "flits per window"),
+        ("replay_mean", "Replay buffers", "flits"),
+    )
     panels = [
         link_lines(result, detail, "link_fault_windows", column, links, title, text, {"title": {"text": unit}})
         for column, title, unit in lines
+        if columns[column][links].any()
     ]
     rows = [
         [
