@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -29,6 +30,7 @@ EVERYWHERE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filt
 Messages = list[tuple[int, int, int, int]]  # source, destination, bytes, cycle
 
 few = settings(max_examples=part_of(120), deadline=None, suppress_health_check=EVERYWHERE)
+GIVES_UP = 8  # cycles: RC, VA, and the last credit
 many = settings(few, max_examples=part_of(2000))
 
 NETWORKS: list[dict[str, Any]] = [
@@ -115,7 +117,10 @@ def compare(number: int, faults: list[dict[str, Any]], more: dict[str, Any], mes
     recorded = cast(RecordingEngine, oracle.engine)
     same_launches(engine.engine, recorded)
     assert found == expected
-    assert why == other
+    # The engine gives up as soon as nothing is awake, the reference when nothing has changed for longer than RC and VA.
+    (reason, ended), (expected_reason, expected_end) = map(reason_and_cycle, (why, other))
+    assert reason == expected_reason
+    assert abs(ended - expected_end) <= GIVES_UP
     assert engine.engine.totals() == oracle.engine.totals()
     assert engine.engine.lost_messages().tolist() == oracle.engine.lost_messages().tolist()
     same_parts(engine.engine, recorded)
@@ -133,6 +138,12 @@ def compare(number: int, faults: list[dict[str, Any]], more: dict[str, Any], mes
     # between changes nothing.
     end = min(engine.engine.now, oracle.engine.now) if why == "end" else engine.engine.now
     assert epochs_until(engine, end) == epochs_until(oracle, end)
+
+
+def reason_and_cycle(why: str) -> tuple[str, int]:
+    """Split off the cycle in which a run ended; 0: it has none."""
+    found = re.search(r"nothing moves after cycle (\d+)", why)
+    return re.sub(r"after cycle \d+", "", why), int(found[1]) if found else 0
 
 
 def epochs_until(machine: PacketNetwork, end: int) -> dict[str, list[Any]]:
