@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -268,7 +267,11 @@ def add_rows(
     coordinates: tuple[str, ...] = (),
 ) -> Dataset:
     """Register the dataset of the field `name` of the result: a list of dicts, empty without such data."""
-    rows = attrgetter(name)
+
+    # A function, not an attrgetter: the catalog names the file of what it lists.
+    def rows(result: Any) -> Any:
+        return getattr(result, name)
+
     spec = Dataset(
         name, text, columns, rows, dims, when, present=rows, coordinates=coordinates, restored="rows", json=True
     )

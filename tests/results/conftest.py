@@ -321,6 +321,14 @@ def make_backend_tables() -> dict[str, BackendTable]:
                 "unreachable_pairs": np.array([0, 2]),
             }
         ),
+        "route_weights": BackendTable(
+            {
+                "epoch": np.array([1, 1]),
+                "link": np.array([0, 2]),
+                "destination": np.array([3, 3]),
+                "weight": np.array([0.25, 0.75]),
+            }
+        ),
     }
 
 
@@ -406,7 +414,9 @@ def make_restarts() -> list[dict[str, Any]]:
 
 def make_failures() -> list[dict[str, Any]]:
     """A failure of the job."""
-    return [{"job": "a", "at": 450, "npu": 1, "iterations": 0, "lost": 30, "down": 150, "spare": -1}]
+    return [
+        {"job": "a", "at": 450, "cause": "NPU stopped", "npu": 1, "iterations": 0, "lost": 30, "down": 150, "spare": -1}
+    ]
 
 
 def make_jobs() -> list[dict[str, Any]]:

@@ -54,6 +54,9 @@ class Ideal:
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return min([self.send(a, b, size, plane=p, at=at, tag=t) for a, b, size, p, t in rows])
 
+    def take_losses(self) -> Sequence[int]:
+        return ()
+
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
         first = self._flying[0][0] if self._flying else None
         if first is None or (until is not None and first > until):

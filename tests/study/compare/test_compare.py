@@ -182,24 +182,24 @@ def test_a_backend_that_cannot_run_it_is_a_row_with_the_reason() -> None:
     assert next(row for row in found.json()["points"][0]["backends"] if row["reason"])["reason"] == entry.reason
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"retry": {}},
-        {"transactions": {}, "flit": "16 B"},
-        {"reroute": {}},
-    ],
-)
-def test_packets_that_exclude_attribution_are_compared_without(changes: dict[str, Any]) -> None:
-    fault = {} if "transactions" in changes else {"faults": [{"npu": 0, "down": True, "at": "1 ns", "for": "1 us"}]}
-    network = {"topology": "ring", "shape": [4], **changes}
-    compared = compare({"network": network, **fault, "collective": SMALL["collective"]}, backends=[PACKET, UNAWARE])
+def test_packets_that_exclude_attribution_are_compared_without() -> None:
+    network = {"topology": "ring", "shape": [4], "transactions": {}, "flit": "16 B"}
+    compared = compare({"network": network, "collective": SMALL["collective"]}, backends=[PACKET, UNAWARE])
     point = compared.points[0]
     assert point.result(PACKET) is not None
     assert not point.chains
     reason = next(entry.reason for entry in point.entries if entry.backend == UNAWARE)
     assert reason is not None
     assert "backend 'analytical'" in reason
+
+
+@pytest.mark.parametrize("changes", [{"retry": {}}, {"reroute": {}}])
+def test_faults_are_a_part_of_the_chain(changes: dict[str, Any]) -> None:
+    fault = {"npu": 0, "down": True, "at": "1 ns", "for": "1 us"}
+    network = {"topology": "ring", "shape": [4], **changes}
+    tables = {"network": network, "faults": [fault], "collective": SMALL["collective"]}
+    (chain,) = compare(tables, backends=[PACKET, UNAWARE]).points[0].chains.values()
+    assert chain.spent["fault"] + chain.spent["credit"] > 900
 
 
 def test_a_deadlock_is_a_row_with_the_reason() -> None:
