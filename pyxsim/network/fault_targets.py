@@ -44,6 +44,9 @@ def timed_links(
         If no link, router, NPU or group has the name, fewer than `count` do, or an NPU shares all its links.
     """
     devices, links = _devices_and_links(experiment, topology, fault, key)
+    if not len(links):
+        what = next(name for name in ("link", "router", "npu", "group") if getattr(fault, name) is not None)
+        raise InputError("it has no link", key=f"{key}.{what}", allowed="a network with links")
     if fault.mttf is None:
         yield times_of(experiment, fault, key), np.unique(links)
         return

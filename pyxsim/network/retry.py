@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyxsim.errors import InputError
 from pyxsim.network.link_params import LinkParams
 from pyxsim.settings import Network
-from pyxsim.units import to_cycles
+from pyxsim.units import plural, to_cycles
 
 MOST_SLOTS = 1 << 26  # of all replay buffers: 2.5 GiB
 
@@ -77,6 +77,11 @@ def retry_arrays(network: Network, wires: Sequence[LinkParams | None]) -> RetryA
             trip = ceil(wire.s) + wire.delay + wire.credit_delay + ack
             slots = ceil(trip / wire.s * held) + 1 if retry.buffer == "auto" else retry.buffer
             timeout = 2 * trip if retry.timeout is None else to_cycles(retry.timeout, network.clock)[0]
+            if timeout < trip:
+                problem = (
+                    f"{plural(timeout, 'cycle')} is shorter than the round trip of a link, {plural(trip, 'cycle')}"
+                )
+                raise InputError(problem, key="network.retry.timeout", allowed="at least the round trip")
             memo[wire] = slots, ack, timeout
         rows[:, link] = memo[wire]
     total = int(rows[0].sum())

@@ -531,6 +531,9 @@ JSON_PACKETS = (
     "packets_trimmed",
     "packets_marked",
     "packets_resent",
+    "packets_lost",
+    "flits_lost",
+    "flits_in_flight",
 )
 JSON_TRAFFIC = tuple(TRAFFIC_KEYS)
 # Numbers that depend on how and where the run was computed, not on the experiment.

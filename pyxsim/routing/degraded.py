@@ -119,7 +119,7 @@ def degraded(
     allowed = np.zeros((relation.links, len(homes)), np.bool_)
     allowed[up] = legal
     if before is not None and intact is not None:
-        stranded = (hops >= FAR) & (part[:, None] == part[homes])
+        stranded = hops >= FAR  # also where all links of a router are down: packets that are inside leave it
         stranded[homes] = False
         allowed |= before & stranded[relation.link_src] & intact[:, None]
     whole = Graph(relation.routers, relation.home, relation.link_src, relation.link_dst, relation.link_name)

@@ -63,6 +63,9 @@ def _of_routes(experiment: Experiment, backend: str) -> Iterator[InputError]:
     if experiment.traffic is not None:
         problem = "packets may be lost when routes change, but [traffic] waits for all of them"
         yield InputError(problem, key=key, allowed="without [traffic]")
+    if experiment.network.transactions is not None and any(job.restart is not None for job in experiment.job):
+        problem = "memory transactions that lose their routes do not end a job with [job.restart]"
+        yield InputError(problem, key=key, allowed="without [network.transactions], or without [job.restart]")
     if experiment.run.mpi:
         yield InputError("cannot be combined with run.mpi (--mpi)", key=key, allowed="one process")
     for number, fault in enumerate(experiment.faults):
@@ -103,7 +106,8 @@ def _of_npus(experiment: Experiment) -> Iterator[InputError]:
         computes = computes or (fault.stop and any(job.restart is not None for job in experiment.job))
         if fault.affects_npus and not computes:
             what = "stop" if fault.stop else "slow"
-            yield InputError("has no effect without computation", key=f"{key}.{what}", allowed="with [workload]")
+            allowed = "with [workload], [job.workload] or, with stop, [job.restart]"
+            yield InputError("has no effect without computation", key=f"{key}.{what}", allowed=allowed)
         for name in ("endpoint", "compat") if fault.affects_npus else ():
             if getattr(experiment.system, name) is not None:
                 problem = f"system.{name} does not support NPUs whose speed changes"

@@ -413,7 +413,8 @@ class PacketNetwork(FaultyNetwork):
         """Close the statistics at the end of a run. Credits still in flight are not counted."""
         if self._idle_since is not None and self._idle_since <= cycle:  # later: only credits arrived since the end
             self._close_before(cycle)
-        self.windows.record(max(cycle, self.windows.end), self.totals())
+        # A run that gets stuck before anything is delivered ends in cycle 0, but may have counts.
+        self.windows.record(max(cycle, self.windows.end, min(1, self.engine.now)), self.totals())
         self.windows.close(cycle)
         self.end = cycle
         self._remember_episodes()

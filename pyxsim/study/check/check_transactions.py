@@ -26,7 +26,9 @@ def transactions(prepared: Prepared | PreparedTraffic) -> Finding | None:
     rows = []
     for kind, found in counts.items():
         flits = found["request_flits"] + found["response_flits"]
-        text = f"{plural(found['transactions'], KINDS[kind])}: {flits:,} flits, {found['request_flits']:,} of requests"
+        text = (
+            f"{_counted(found['transactions'], KINDS[kind])}: {flits:,} flits, {found['request_flits']:,} of requests"
+        )
         rows.append(("transactions", f"{text}; {percent(found['carried_bytes'] / (flits * network.flit))} are data"))
     times = _times(prepared)
     least = least_cycles(accesses, rules, times)
@@ -51,3 +53,9 @@ def _times(prepared: Prepared) -> dict[str, int]:
         of_link, of_lane, of_sink = (part.min() for part in np.split(links.delay, ends))
         way = int(hops * of_link + of_lane + of_sink)
     return {"way": way, "memory": of_all["memory_latency"], "switch": of_all["switch_latency"]}
+
+
+def _counted(count: int, kind: str) -> str:
+    """1 -> "1 load of a sum", 2 -> "2 loads of sums"."""
+    plurals = {"load of a sum": "loads of sums", "store to all": "stores to all"}
+    return f"{count:,} {plurals[kind]}" if count != 1 and kind in plurals else plural(count, kind)

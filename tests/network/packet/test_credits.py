@@ -21,6 +21,13 @@ ONE = {"vcs": 1, "buffer": 64}
 FIRST = "d0+:(0)->(1)"
 
 
+def test_a_run_that_is_stuck_from_the_beginning_has_its_counts() -> None:
+    network = {"topology": "mesh", "shape": [2], "host_links": True, "credits": {"initial": "advertise"}}
+    message = [{"src": 0, "dst": 1, "size": "1 KiB"}]
+    with pytest.raises(StuckError, match="is down"):
+        pyxsim.run({"network": network, "message": message, "faults": [{"npu": 0, "down": True}]})
+
+
 def cable(router: dict[str, Any], **credits: Any) -> dict[str, Any]:
     return {**CABLE, "packet": "64 MiB", "router": router, "credits": credits}
 

@@ -392,6 +392,16 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"network": {**LINE["network"], "retry": {}}},
         "faults[0].flit_error_rate: fewer than 1 in 1000 flits of 2048 bits would arrive intact",
     ),
+    (
+        {"link": LINK, "bit_error_rate": 1e-9},
+        {"network": {**LINE["network"], "retry": {"timeout": "1 ns"}}},
+        "network.retry.timeout: 1 cycle is shorter than the round trip of a link, 204 cycles",
+    ),
+    (
+        {"npu": "*", "down": True},
+        {"network": {**LINE["network"], "shape": [1]}, "message": [], "collective": {"kind": "barrier"}},
+        "faults[0].npu: it has no link",
+    ),
     ({"link": LINK, "down": True, "mttf": "1 us"}, {}, "faults[0].for: a repeating fault needs a duration"),
     (
         {"link": LINK, "bit_error_rate": 0.01},

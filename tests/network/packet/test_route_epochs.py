@@ -327,6 +327,22 @@ def test_an_npu_that_is_cut_off_within_a_packet_holds_nobody_up(mode: str) -> No
     assert counts["flits_in_flight"] == 0
 
 
+@pytest.mark.parametrize("select", ["least", "weighted"])
+@pytest.mark.parametrize("fault", [{"router": "(2)"}, {"link": "level1:*->(2)"}])
+def test_packets_leave_a_spine_that_is_shut_down(fault: dict[str, Any], select: str) -> None:
+    spines = {"topology": "leaf-spine", "options": {"npus": 4, "leaves": 2, "spines": 2}, "latency": "100 ns"}
+    network = {**spines, "bandwidth": "50 GB/s", "reroute": {"reaction": "500 ns", "select": select}}
+    tables = {
+        "network": network,
+        "message": [{"src": npu, "dst": npu + 4, "size": "64 KiB"} for npu in range(3)],
+        "faults": [{**fault, "at": "1 us", "down": True}],
+    }
+    results = [pyxsim.run(tables, backend=backend) for backend in ("packet", "reference")]
+    assert [result.counts["messages"] for result in results] == [3, 3]
+    assert results[0].time_cycles == results[1].time_cycles
+    assert results[0].counts["flits_in_flight"] == 0
+
+
 def test_attribution_names_the_drops_of_routers() -> None:
     fault = {"link": "host:NPU 0->(0)", "at": "150 ns", "down": True, "in_flight": "lose"}
     message = [{"src": npu, "dst": 4, "size": "64 KiB"} for npu in range(3)]
