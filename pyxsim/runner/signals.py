@@ -125,10 +125,16 @@ class StopSignals:
         if unraisable.exc_type is not KeyboardInterrupt or not self.number:
             self._hook(unraisable)
             return
-        number, self.number = self.number, 0
-        self._timer = threading.Timer(SWALLOWED, os.kill, (os.getpid(), number))
-        self._timer.daemon = True
-        self._timer.start()
+        started = False
+        while not started:
+            number, self.number = self.number, 0
+            self._timer = threading.Timer(SWALLOWED, os.kill, (os.getpid(), number))
+            self._timer.daemon = True
+            try:
+                self._timer.start()
+                started = True
+            except KeyboardInterrupt:  # on a busy machine, the signal is back before `start` returns
+                continue
 
     def obey(self) -> None:
         """Raise KeyboardInterrupt for a signal that was recorded."""
