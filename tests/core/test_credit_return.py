@@ -141,10 +141,17 @@ def test_many_credit_returns_agree(
 @few
 @given(any_case, changes, st.booleans())
 def test_messages_of_no_size_are_ideal_credits(case: Case, some: list[Change], lossy: bool) -> None:
-    """Every launch is the same as without messages, also where links lose flits."""
+    """Every launch is the same as without messages, also where links lose flits.
+
+    The one exception is left out: a change comes between the steps of its cycle. The ideal credit of a flit that an
+    NPU consumes in that cycle leaves in step 1, with the old latency, its message in step 5, with the new one.
+    """
     rule = CreditReturns(opposite=None, timeout=1, share=Fraction(0))
+    plain = varied(case, lossy=lossy, retry=[])
+    to_npu = np.asarray(plain.dst) < 0
+    some = [replace(change, later=0) if to_npu[change.link % len(to_npu)] else change for change in some]
     traces = []
-    for links in (plain := varied(case, lossy=lossy, retry=[]), with_credits(plain, rule)):
+    for links in (plain, with_credits(plain, rule)):
         engine = Engine(*description(case, links), trace=True)
         for send in case.messages:
             engine.send(*send)
