@@ -37,7 +37,11 @@ add_rows(
         Column("failures", "1", "failures, after each of which the job restarted"),
         Column("work", "cycles", "iterations that count"),
         Column("checkpoints", "cycles", "writing of checkpoints"),
-        Column("lost", "cycles", "work since the last checkpoint, and interrupted writing, that failures discarded"),
+        Column(
+            "lost",
+            "cycles",
+            "work since the last checkpoint, and interrupted writing, that failures or the end of the run discarded",
+        ),
         Column("down", "cycles", "from failures until the NPUs resumed, and waiting for NPUs before the start"),
         Column("goodput", "1", "work / (work + checkpoints + lost + down); NaN before any time has passed", "float64"),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -53,10 +53,10 @@ class RestartTimes:
 
 @dataclass
 class Account:
-    """Where the time of a job went, in cycles; the sum is the time from its arrival to its end.
+    """Where the time of a job went, in cycles; the sum is the time from its arrival to its end, or to that of the run.
 
     `work`: iterations that count; `checkpoints`: writing them; `lost`: work since the last checkpoint that failures
-    discarded, and interrupted checkpoints; `down`: from failures until the NPUs resume.
+    discarded, and iterations and checkpoints that were interrupted; `down`: from failures until the NPUs resume.
     """
 
     work: int = 0
@@ -117,7 +117,7 @@ class RestartingJob:
         self._issued: list[IssuedCollective] | None = None
         self._since = -1  # cycle of the last checkpoint or start; -1 while the job is down
         self._down_since = self._down_since_last = self.arrival
-        self._writing_since = -1
+        self._iteration_since = self._writing_since = -1
         self._actions: list[int] = []
         self._tasks = 0  # of all iterations so far
         self._looks = 0  # at other routes, in this iteration
@@ -140,7 +140,7 @@ class RestartingJob:
 
     def row(self) -> dict[str, Any]:
         """Return the row of the dataset `job_restarts`."""
-        spent = vars(self.account)
+        spent = vars(self._account_so_far())
         total = sum(spent.values())
         return {
             "job": self.name,
@@ -149,8 +149,19 @@ class RestartingJob:
             "written": self.written,
             "failures": len(self.failures),
             **spent,
-            "goodput": self.account.work / total if total else float("nan"),
+            "goodput": spent["work"] / total if total else float("nan"),
         }
+
+    def _account_so_far(self) -> Account:
+        """Return the account up to now, of a job that has not ended with what it is doing."""
+        now = self._system.cycle
+        if self.end >= 0 or now < self.arrival:
+            return self.account
+        if self._since < 0:
+            return replace(self.account, down=self.account.down + now - self._down_since)
+        counts_until = self._writing_since if self._writing_since >= 0 else self._iteration_since
+        work = self.account.work + counts_until - self._since
+        return replace(self.account, work=work, lost=self.account.lost + now - counts_until)
 
     def stuck_lines(self) -> list[str]:
         """Return why the job has not ended; empty if it has."""
@@ -187,6 +198,7 @@ class RestartingJob:
 
     def _next(self, now: int) -> None:
         """Begin an iteration."""
+        self._iteration_since = now
         self._tasks, self._looks = self._tasks + len(self._graph), 0
         if len(self._system.collectives) > MOST_COLLECTIVES or self._tasks > MOST_TASKS:
             limit = f"{MOST_COLLECTIVES} collectives or {MOST_TASKS} tasks"

@@ -118,6 +118,16 @@ def test_without_other_routes_the_job_waits_until_the_link_is_up() -> None:
     assert result.jobs[0]["end"] >= AT + 9000 + 4 * step()
 
 
+def test_the_account_of_a_job_that_hangs_counts_the_iterations_that_ended() -> None:
+    with pytest.raises(SimulationError, match=r"link d0up:\(3\)->\(\*\) is down") as caught:
+        run(job(iterations=10), faults=[down(mode="drain")])
+    result = caught.value.result
+    (row,) = result.job_restarts
+    assert row["done"] == AT // step() > 0
+    assert (row["work"], row["checkpoints"], row["down"]) == (row["done"] * step(), 0, 0)
+    assert row["work"] + row["lost"] >= AT
+
+
 def test_a_job_that_stays_cut_off_ends_the_run_and_others_finish() -> None:
     other = {"name": "b", "npus": 4, "collective": [{"kind": "all-reduce", "size": "1 MiB"}]}
     with pytest.raises(SimulationError, match="job 'a' cannot start: NPU 3 is cut off") as caught:

@@ -137,6 +137,9 @@ def test_a_job_that_cannot_start_again_ends_the_run_and_others_finish(backend: s
     assert result.jobs[0]["end"] == -1
     assert result.jobs[1]["end"] > 4000
     assert result.job_failures[0]["down"] == -1
+    assert (
+        sum(result.job_restarts[0][name] for name in ("work", "checkpoints", "lost", "down")) == result.jobs[1]["end"]
+    )
 
 
 def test_a_job_gives_up_after_too_many_failures() -> None:
