@@ -17,6 +17,7 @@ from typing import Any
 import pyxsim
 from pyxsim.core import engine
 from pyxsim.errors import InputError, SimulationError
+from pyxsim.settings.credits import Credits
 
 BACKENDS = ("packet",) * 6 + ("analytical", "analytical-congestion", "flow", "flow", "reference")
 NETWORKS: tuple[dict[str, Any], ...] = (
@@ -166,6 +167,8 @@ def experiment(rng: Random, threads: tuple[int, ...]) -> tuple[dict[str, Any], s
         _add_faults(rng, found)
     if packets and rng.random() < 0.3:
         network["credits"] = part(rng, CREDITS, 0.3)
+        if not Credits(**network["credits"]).rides:
+            network["credits"].pop("wait", None)
     return found, backend
 
 

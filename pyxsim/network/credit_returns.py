@@ -102,6 +102,9 @@ def _check(network: Network, depth: int) -> None:
     if credits.rides and not size:
         problem = "credits that take no bandwidth need no flit to carry them"
         raise InputError(problem, key="network.credits.size", allowed='above 0, or return = "flits"')
+    if "wait" in credits.model_fields_set and not credits.rides:
+        problem = "has no effect on credits that return in messages only"
+        raise InputError(problem, key="network.credits.wait", allowed='no value, or return = "piggyback"')
     if credits.batch > depth:
         problem = f"a batch of {credits.batch} credits, but the buffer of a VC has {depth} flits"
         raise InputError(problem, key="network.credits.batch", allowed=f"at most {depth}")

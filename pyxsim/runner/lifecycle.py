@@ -224,8 +224,10 @@ def run_experiment(
         allow_deadlock=allow_deadlock,
     )
     if hooks is not None and hooks.checkpoints is not None and not prepared.network.capabilities.checkpoint:
-        problem = f"backend '{context.backend}' cannot write checkpoints"
-        raise InputError(problem, key="run.checkpoint", allowed="no checkpoints, or another backend")
+        what, allowed = f"backend '{context.backend}'", "no checkpoints, or another backend"
+        if prepared.network.capabilities.transactions:
+            what, allowed = "a network with transactions", "no checkpoints, or no network.transactions"
+        raise InputError(f"{what} cannot write checkpoints", key="run.checkpoint", allowed=allowed)
     prepared.warnings[:0] = warnings
     if watch is not None:
         watch.begin(prepared.network)

@@ -225,6 +225,7 @@ def test_a_link_that_goes_down_destroys_messages() -> None:
         ({"size": "512 B"}, "network.credits.size"),
         ({"batch": 65}, "network.credits.batch"),
         ({"return": "piggyback", "size": "0 B"}, "network.credits.size"),
+        ({"return": "flits", "wait": "5 ns"}, "network.credits.wait"),
         ({"preset": "pci"}, "network.credits.preset"),
         ({"return": "flit"}, "network.credits.return"),
     ],

@@ -482,6 +482,12 @@ def test_places_of_a_target_become_free_in_order_too() -> None:
     assert ends["relaxed"][1] < 0.7 * ends["in-order"][1]
 
 
+def test_checkpoints_are_refused() -> None:
+    tables = {"network": {**NETWORK, "transactions": {}}, "collective": {"kind": "all-reduce", "size": "1 KiB"}}
+    with pytest.raises(InputError, match="a network with transactions cannot write checkpoints"):
+        pyxsim.run(tables, overrides=["run.checkpoint='9 s'"])
+
+
 def test_means_run_until_the_last_acknowledgment(times: tuple[int, int]) -> None:
     """The message is complete before its acknowledgment: outstanding is one request from cycle 0 on."""
     head, data = times
