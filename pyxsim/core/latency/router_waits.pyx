@@ -4,8 +4,8 @@ docs/attribution.md has every rule. A VC is only visited when its router is; whi
 continues. So each VC has an activity and its start, and `set_activity` accumulates the cycles when it changes. A tail
 stores these sums at its arrival: the difference when it leaves is its own wait.
 
-A wait for a link becomes one for its fault in a cycle that is known before (`VcWaitDetail.fault_from`), and is so
-recorded when the activity changes or is asked for (`apply_fault`).
+A wait for a link becomes a wait for its fault in a cycle that is known in advance (`VcWaitDetail.fault_from`).
+`apply_fault` splits the two when the activity changes, or when it is read.
 """
 
 from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t
