@@ -51,7 +51,7 @@ def outcome(backend: str, table: dict[str, Any], file: Path) -> tuple[str, list[
     return "", log
 
 
-@settings(max_examples=part_of(500, 25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=part_of(500, 8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=experiments())
 def test_every_message_link_and_counter_is_equal(tmp_path: Path, table: dict[str, Any]) -> None:
     files = [tmp_path / f"{backend}.h5" for backend in ("packet", "reference")]

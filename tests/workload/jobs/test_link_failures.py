@@ -13,6 +13,7 @@ from pyxsim.results.result import Result
 from validation.families.jobs import account
 
 ENGINES = ("packet", "reference")
+ENGINES_IF_SLOW = ("packet", pytest.param("reference", marks=pytest.mark.slow))
 AT, AFTER, REACTION = 4000, 5000, 1000  # ns, which are cycles
 SWITCH = {
     "topology": "switch",
@@ -54,7 +55,7 @@ def step(network: dict[str, Any] = SWITCH) -> int:
     return int(run(job(iterations=1), network=network).jobs[0]["time"])
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ENGINES_IF_SLOW)
 def test_a_lost_message_ends_the_iteration_in_that_cycle(backend: str) -> None:
     kept = job(checkpoint_every=2, checkpoint_time="700 ns")
     result = run(kept, faults=[down("*", 1)], network=TORUS, backend=backend)
@@ -74,7 +75,7 @@ def test_links_that_lose_nothing_do_not_end_a_job() -> None:
     assert drained.jobs[0]["end"] > idle.jobs[0]["end"] == run(job(npus=4), network=TORUS).jobs[0]["end"]
 
 
-@pytest.mark.parametrize("backend", ENGINES)
+@pytest.mark.parametrize("backend", ENGINES_IF_SLOW)
 def test_a_wrong_bit_ends_the_job_as_its_packet_arrives(backend: str) -> None:
     """One flit is wrong with certainty; its packet of four flits, 5.12 cycles each, arrives at the last."""
     fault = {"link": NPU_3, "at": f"{AT} ns", "for": "6 ns", "bit_error_rate": 0.5}
