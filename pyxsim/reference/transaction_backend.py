@@ -120,7 +120,7 @@ class ReferenceTransactionNetwork(TransactionNetwork):
         for at, src, dst, flits, klass, plane in self.accesses.outgoing().T.tolist():
             inject, eject = self._lanes_of(src, dst, plane)
             numbers.append(self.engine.send(inject, eject, dst, plane, 1, flits, flits, at, klass))
-            self._next_start = min(self._next_start, at)
+            self._next_start, self._last_start = min(self._next_start, at), max(self._last_start, at)
         if numbers:
             self.accesses.sent(numbers[0])
 

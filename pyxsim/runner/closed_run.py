@@ -64,7 +64,8 @@ def run_out(prepared: Prepared) -> None:
     except StuckError as error:
         lines = job.stuck_report()
         if failed := prepared.network.fault_report():
-            after = f"nothing moves after cycle {max(prepared.system.cycle, prepared.network.now)}"
+            what = "nothing moves" if prepared.experiment.traffic is None else "no message arrives"
+            after = f"{what} after cycle {max(prepared.system.cycle, prepared.network.now)}"
             problem = f"faults keep work from ending, and {after}: {failed[0]}"
             more = [line for line in (*lines, *error.waits) if line not in failed]
             raise StuckError(problem, [*failed[1:], *more]) from None

@@ -21,6 +21,9 @@ from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.route_epochs import RouteEpochs
 from pyxsim.settings import Experiment
 
+_LONG = 1 << 20  # cycles without an arrival, beside background traffic, after which a run is given up,
+_SLOW = 10  # and the longest delays in addition for each flit that has not arrived
+
 
 def jobs_fail_with_links(experiment: Experiment) -> bool:
     """Return whether links fail under jobs that start again."""
@@ -36,6 +39,8 @@ class FaultyNetwork(DividedNetwork):
 
     jobs_fail = False
     _losses: list[int]
+    _last_start: int  # of the messages so far
+    _progress = 0, 0, 0  # the messages that have not arrived, since when, and until when the next one should
     _src: array[int]
 
     def _begin_faults(self, faulty: Experiment | None) -> None:
@@ -100,10 +105,39 @@ class FaultyNetwork(DividedNetwork):
             lines += missing_credits(self.engine, self.config.links, self.link_name)
         return lines
 
+    def _other_work(self, limit: int, *, expected: bool) -> tuple[int, bool]:
+        """Return whether work remains that need not wait for a link that is down, and until when that is known.
+
+        Such work is an event that the system expects at `limit`, or a message that starts later.
+        """
+        if self.faults is None or expected or self._last_start <= self.engine.now:
+            return limit, self.faults is not None and expected
+        return min(limit, self._last_start), True
+
+    def _check_progress(self) -> None:
+        """Raise StuckError if no message has arrived for much longer than all would take.
+
+        Beside background traffic something always moves, so that a quiet network does not tell.
+        """
+        if self.faults is None or not self.undelivered:
+            return
+        now, (undelivered, since, until) = self.engine.now, self._progress
+        if undelivered != self.undelivered:
+            sent = np.frombuffer(self._bytes, np.int64)  # those of the background are negative
+            flits = (int(sent[sent > 0].sum()) - self.bytes_delivered) // self.settings.flit
+            self._progress = self.undelivered, now, now + _LONG + _SLOW * self.config.links.longest * flits
+        elif now > until and not self.faults.may_help(since, now):
+            self._record()
+            raise self._failed(now, "no message has arrived for long")
+
     def message_name(self, message: int) -> str:
         """Return the number of a message and its ends."""
         src, dst = self._ends_of(message)
         return f"message {message}, NPU {src} to {dst}"
+
+    @abstractmethod
+    def _record(self) -> None:
+        """Record the counts of links up to now."""
 
     @abstractmethod
     def _ends_of(self, message: int) -> tuple[int, int]:

@@ -245,6 +245,10 @@ class LinkFaults:
         later = self.epochs is not None and self.epochs.patient(cycle)
         return later or self._clock.may_help(self._still[1], cycle)
 
+    def may_help(self, since: int, cycle: int) -> bool:
+        """Return whether changes of links after `cycle` may help messages of which none has arrived since `since`."""
+        return self._clock.may_help(since, cycle)
+
     @property
     def patient_until(self) -> int:
         """The cycle from which on `patient` says no, if nothing moves and no link changes until then."""

@@ -146,7 +146,7 @@ class PacketNetwork(FaultyNetwork):
         self.background_until = self.undelivered = self._background_tag = 0
         # Since when the engine is idle, and the cycle of the first message since then.
         self._idle_since: int | None = None
-        self._next_start = FOREVER
+        self._next_start, self._last_start = FOREVER, 0
 
     @classmethod
     def for_experiment(cls, experiment: Experiment, topology: Topology, *, window: int) -> Self:
@@ -200,7 +200,7 @@ class PacketNetwork(FaultyNetwork):
         packets, flits, last = self.cut(nbytes)
         tag = min(tag, MOST_TAGS - 1)
         message = self.engine.send(inject, eject, dst, plane, packets, flits, last, at, klass, tag)
-        self._next_start = min(self._next_start, at)
+        self._next_start, self._last_start = min(self._next_start, at), max(self._last_start, at)
         self.undelivered += 1
         self._bytes.append(nbytes)
         self._src.append(src)
@@ -226,7 +226,7 @@ class PacketNetwork(FaultyNetwork):
             packets, flits, last = np.array([self.cut(size) for size in sizes.tolist()]).T[:, size_of]
         inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, packets, flits, last, at, 0, tags)
-        self._next_start = min(self._next_start, at)
+        self._next_start, self._last_start = min(self._next_start, at), max(self._last_start, at)
         self.undelivered += len(src)
         folded = self.parts if isinstance(self.parts, FoldedEngine) else None
         append(self._bytes, nbytes if folded is None else nbytes * folded.copies[inject])
@@ -297,7 +297,7 @@ class PacketNetwork(FaultyNetwork):
     # -- time --
 
     def advance(self, until: int | None, *, slack: int = 0) -> tuple[IntArray, IntArray]:
-        limit, slack = FOREVER if until is None else until, 0 if self.jobs_fail else slack
+        expected, limit, slack = until is not None, FOREVER if until is None else until, 0 if self.jobs_fail else slack
         batches: list[tuple[IntArray, IntArray]] = []
         self._close_before(self._next_start)
         while True:
@@ -305,11 +305,13 @@ class PacketNetwork(FaultyNetwork):
             if not batches and not self._repeating:
                 self.pause()
             if self.background is None:
-                stop = self._run(limit, slack)
+                stop = self._run(limit, slack, expected=expected)
             elif until is None and not self.undelivered:
                 return NOTHING  # the background alone continues without end
             else:
-                stop = self._run_beside(self.background, limit, slack)
+                stop = self._run_beside(self.background, limit, slack, expected=expected)
+                if not expected:
+                    self._check_progress()
             if len(stop.messages):
                 if not batches:
                     limit = min(limit, int(stop.cycles[0]) + slack)
@@ -322,14 +324,14 @@ class PacketNetwork(FaultyNetwork):
                 messages, cycles = (np.concatenate(column) for column in zip(NOTHING, *batches, strict=True))
                 return messages, cycles
 
-    def _run_beside(self, background: BackgroundSource, limit: int, slack: int) -> Stop:
+    def _run_beside(self, background: BackgroundSource, limit: int, slack: int, *, expected: bool) -> Stop:
         """Run the engine as `_run`, with packets of the background created ahead. Raises DeadlockError."""
         if self.engine.now >= self.background_until:
             self.background_until = background.create(self)
         while True:
             if self._next_start < FOREVER:
                 self._close_before(self._next_start)
-            stop = self._run(min(limit, self.background_until), slack)
+            stop = self._run(min(limit, self.background_until), slack, expected=expected)
             if stop.reason != "idle" or len(stop.messages):
                 return stop
             # The network is empty: the next packets of the background are the next event.
@@ -338,9 +340,12 @@ class PacketNetwork(FaultyNetwork):
             if self._next_start == FOREVER:
                 return stop
 
-    def _run(self, limit: int, slack: int) -> Stop:
-        """Run the engine once and record the outcome. Raises DeadlockError."""
-        goes_on = self.jobs_fail and limit < FOREVER  # what waits for a link is in no way of other work
+    def _run(self, limit: int, slack: int, *, expected: bool = False) -> Stop:
+        """Run the engine once and record the outcome. Raises StuckError.
+
+        `expected`: the system expects more than what is in the network, such as the end of a computation.
+        """
+        limit, goes_on = self._other_work(limit, expected=expected)
         self.still.pass_over(self, limit, goes_on=goes_on)
         apart = self.threads.decide(self.engine)
         watched = FOREVER if self.parts is not None else self.watchdog.due

@@ -188,7 +188,7 @@ class TransactionNetwork(PacketNetwork):
         else:
             inject, eject = self._lanes.many(src, dst, plane)
         first = self.engine.send_many(inject, eject, dst, plane, 1, flits, flits, at, klass, 0)
-        self._next_start = min(self._next_start, int(at.min()))
+        self._next_start, self._last_start = min(self._next_start, int(at.min())), max(self._last_start, int(at.max()))
         self.accesses.sent(int(first))
 
     # -- time --
@@ -203,7 +203,8 @@ class TransactionNetwork(PacketNetwork):
             if 0 <= done <= self.now:
                 return self._completed()
             due = min((cycle for cycle in (done, release) if cycle >= 0), default=-1)
-            stop = self._run(min(limit, due) if due >= 0 else limit, self.lookahead)
+            expected = until is not None or due >= 0
+            stop = self._run(min(limit, due) if due >= 0 else limit, self.lookahead, expected=expected)
             arrived = self.engine.deliveries()
             if len(arrived["serial"]):
                 accesses.arrive(arrived["serial"], arrived["last"])
