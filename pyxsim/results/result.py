@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 STALLS = ("stall_credit", "stall_vc", "stall_arbitration", "stall_serial")
 COUNTERS = ("flits", *STALLS)
+OPTIONAL_COUNTERS = ("slowed",)  # with faults that limit the bandwidth
 RENAMED = {"by_dimension": "dimensions", "messages": "point_to_point", "detail": "chunk_delays"}
 
 
@@ -240,13 +241,14 @@ class Result(Viewed):
         count = len(self.links)
         self.clock_hz = Fraction(self.clock_hz)
         self.lower_bound_ns, self.optimum_ns = plain(self.lower_bound_ns), plain(self.optimum_ns)
-        self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in COUNTERS}
+        names = (*COUNTERS, *(name for name in OPTIONAL_COUNTERS if name in self.totals))
+        self.totals = {name: np.asarray(self.totals.get(name, np.zeros(count)), dtype=np.int64) for name in names}
         peak = np.zeros(count) if self.buffer_max is None else self.buffer_max
         self.buffer_max = np.asarray(peak, dtype=np.int32)
         if not len(self.windows) and any(values.any() for values in self.totals.values()):
             self.windows = Windows.whole(self.time_cycles, self.totals)
         zeros = np.zeros((len(self.windows), count), dtype=np.uint64)
-        counts = {name: self.windows.counts.get(name, zeros) for name in COUNTERS}
+        counts = {name: self.windows.counts.get(name, zeros) for name in names}
         self.windows = Windows(self.windows.start, self.windows.length, counts)
         for name, values in self.totals.items():
             if values.shape != (count,) or counts[name].shape != zeros.shape:
@@ -329,10 +331,12 @@ class Result(Viewed):
         """Cycles in which each link was sending, int64[T, L].
 
         A flit occupies its link for s cycles from the cycle in which it was counted; cycles beyond its window count in
-        the next ones. The sum over all windows is floor(flits * s), exactly.
+        the next ones. The sum over all windows is floor(flits * s), exactly, and what faults add to it.
         """
         flits = np.cumsum(self.windows.counts["flits"], axis=0, dtype=np.int64)
         work = _times(flits, self.links.s_num, self.links.s_den)
+        if "slowed" in self.windows.counts:
+            work = work + np.cumsum(self.windows.counts["slowed"], axis=0, dtype=np.int64)
         if not len(work):
             return work
         # Work of a server by the end of each window if it never idles with work waiting: Lindley's recursion.
@@ -346,7 +350,8 @@ class Result(Viewed):
     @property
     def busy_total(self) -> IntArray:
         """Cycles in which each link was sending, int64[L]."""
-        return _times(self.totals["flits"], self.links.s_num, self.links.s_den)
+        busy = _times(self.totals["flits"], self.links.s_num, self.links.s_den)
+        return busy + self.totals["slowed"] if "slowed" in self.totals else busy
 
     @property
     def window_cycles(self) -> IntArray:

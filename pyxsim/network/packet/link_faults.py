@@ -20,6 +20,7 @@ from pyxsim.network.engine_config import EngineConfig
 from pyxsim.network.fault_targets import timed_links
 from pyxsim.network.fault_times import NEVER, FaultClock, FaultTimes
 from pyxsim.network.link_params import MAX_DENOMINATOR, Keys, LinkParams, LinkParamsFactory
+from pyxsim.network.packet.slowed_time import SlowedTime
 from pyxsim.network.protocol import BackendTable
 from pyxsim.network.retry import bits_on_the_wire, share_of_bandwidth
 from pyxsim.routing.degraded import connected_parts
@@ -91,6 +92,8 @@ class LinkFaults:
         Routes that follow the links that are up; None without rerouting.
     still_since
         The cycle since which nothing has moved, as of the last call of `patient`.
+    slowed
+        The time that flits take in addition because of limited bandwidths; None without any.
     passable
         Links that are down and that routes avoid, but that packets of earlier routes may cross.
 
@@ -135,6 +138,8 @@ class LinkFaults:
             self._check_effect(list(parts))
         self.links = self._varying(config.links)
         self._den = np.asarray(self.links.s_den, np.int64)
+        slows = any(self._entries[n].s > self._plain[link].s for link, of in self._of_link.items() for n in of)
+        self.slowed = SlowedTime(self.links) if slows else None
 
     @classmethod
     def of(cls, experiment: Experiment | None, topology: Topology, config: EngineConfig) -> Self | None:
@@ -292,6 +297,8 @@ class LinkFaults:
                     losing.update(self._entries[number].links.tolist())
             self._changes[key] = passable, links, self._change_of(links, passable, cycle, losing)
         self.passable, links, change = self._changes[key]
+        if self.slowed is not None:
+            self.slowed.change(engine.counters()["flits"], links, change["num"])
         engine.change_links(links, **change)
 
     def let_pass(self, engine: Engine, links: frozenset[int]) -> None:

@@ -401,7 +401,12 @@ class PacketNetwork(FaultyNetwork):
         engine, end = self.engine, self.engine.ahead
         cuts = self.windows.cuts(engine.now, end)
         for chosen in np.array_split(cuts, -(-len(cuts) // self._cuts)) if len(cuts) else ():
-            self.windows.record_many(chosen, COUNTERS, engine.totals_ahead(chosen, self.topology.counted_links))
+            names: tuple[str, ...] = COUNTERS
+            totals = engine.totals_ahead(chosen, self.topology.counted_links)
+            if self.faults is not None and self.faults.slowed is not None:
+                slowed = self.faults.slowed.cycles(totals[:, COUNTERS.index("flits")])
+                names, totals = (*COUNTERS, "slowed"), np.concatenate([totals, slowed[:, np.newaxis]], axis=1)
+            self.windows.record_many(chosen, names, totals)
         before = engine.router_visits
         engine.skip()
         self._skipped_visits += engine.router_visits - before
@@ -485,6 +490,8 @@ class PacketNetwork(FaultyNetwork):
             totals |= loss_counters(self.engine)
         if self._credit_messages:
             totals |= credit_counters(self.engine, self.config.links)
+        if self.faults is not None and self.faults.slowed is not None:
+            totals["slowed"] = self.faults.slowed.cycles(totals["flits"])
         return {name: values[: self.topology.counted_links] for name, values in totals.items()}
 
     @property

@@ -8,9 +8,9 @@ import numpy as np
 
 from pyxsim.network.windows import Windows
 from pyxsim.results.dataset import Column, Dataset, add, restores
-from pyxsim.results.hdf5 import StoredTables
+from pyxsim.results.hdf5 import StoredTable, StoredTables
 from pyxsim.results.links import LINK_COLUMNS, LinkTable
-from pyxsim.results.result import COUNTERS, Result
+from pyxsim.results.result import COUNTERS, OPTIONAL_COUNTERS, Result
 
 LINK = ("link",)
 WINDOW = ("time", "link")
@@ -49,6 +49,16 @@ def _counters(dtype: str, dims: tuple[str, ...]) -> list[Column]:
     ]
 
 
+def _slowed(dtype: str, dims: tuple[str, ...]) -> Column:
+    text = "the part of `busy` that is due to faults, which limited the bandwidth"
+    return Column("slowed", "cycles", text, dtype, dims, optional=True)
+
+
+def _stored(table: StoredTable) -> tuple[str, ...]:
+    """The counters of a stored table."""
+    return (*COUNTERS, *(name for name in OPTIONAL_COUNTERS if name in table))
+
+
 def _link_values(result: Result) -> dict[str, Any]:
     links = result.links
     return {
@@ -61,13 +71,13 @@ def _link_values(result: Result) -> dict[str, Any]:
 
 
 def _windows(result: Result) -> dict[str, Any]:
-    counts = {name: result.windows.counts[name] for name in COUNTERS}
+    counts = dict(result.windows.counts)
     return {"time": result.windows.start, **_link_values(result), **counts, "busy": result.busy}
 
 
 def _totals(result: Result) -> dict[str, Any]:
     exact = {"s_num": result.links.s_num, "s_den": result.links.s_den}
-    counts = {name: result.totals[name] for name in COUNTERS}
+    counts = dict(result.totals)
     busy = {"busy": result.busy_total, "utilization": result.link_utilization}
     return {**_link_values(result), **exact, **counts, **busy}
 
@@ -80,6 +90,7 @@ add(
             Column("time", "cycles", "start of the time window", dims=("time",)),
             *LINK_SPECS,
             *_counters("uint", WINDOW),
+            _slowed("uint", WINDOW),
             BUFFER_MAX,
         ),
         _windows,
@@ -100,6 +111,7 @@ add(
             *_counters("int64", LINK)[:2],
             Column("utilization", "1", "share of the run in which the link transmitted", "float64", LINK),
             *_counters("int64", LINK)[2:],
+            _slowed("int64", LINK),
             BUFFER_MAX,
         ),
         _totals,
@@ -120,8 +132,8 @@ def restore(tables: StoredTables) -> dict[str, Any]:
         "windows": Windows(
             windows["time"],
             int(windows.attrs["window_cycles"]),
-            {name: windows[name].astype(np.uint64) for name in COUNTERS},
+            {name: windows[name].astype(np.uint64) for name in _stored(windows)},
         ),
-        "totals": {name: total[name] for name in COUNTERS},
+        "totals": {name: total[name] for name in _stored(total)},
         "buffer_max": total["buffer_max"],
     }

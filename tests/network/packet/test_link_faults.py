@@ -60,6 +60,21 @@ def test_half_the_bandwidth_for_a_time_costs_half_of_it(sound: int) -> None:
     assert half.time_cycles == sound + 500
 
 
+@pytest.mark.parametrize("times", [{}, {"at": "1 us", "for": "1 us"}, {"every": "3 us", "for": "500 ns"}], ids=str)
+def test_a_slow_link_is_busy_for_as_long_as_its_flits_take(tmp_path: Path, times: dict[str, Any]) -> None:
+    """A link that always has a flit to send is busy in every cycle, in every window, also in a skipped one."""
+    result = run({"link": LINK, "bandwidth": "32 GB/s", **times})
+    assert result.busy_total.tolist() == result.busy.sum(axis=0).tolist()
+    assert result.time_cycles - 110 <= result.busy_total[0] <= result.time_cycles  # all but the latency of one flit
+    assert (result.utilization[1:-2, 0] == 1).all()
+    assert result.busy_total[1] == 0
+    result.save(tmp_path / "r.h5")
+    loaded = pyxsim.load(tmp_path / "r.h5")
+    assert loaded.busy.tolist() == result.busy.tolist()
+    again = pyxsim.run({**LINE, "faults": [{"link": LINK, "bandwidth": "32 GB/s", **times}], "run": {"skip": False}})
+    assert again.busy.tolist() == result.busy.tolist()
+
+
 def test_a_longer_latency_counts_once(sound: int) -> None:
     # The link holds more flits then; with buffers for the round trip of 100 ns, credits are short.
     assert run({"link": LINK, "latency": "140 ns"}, router={"buffer": 4096}).time_cycles == sound + 40
