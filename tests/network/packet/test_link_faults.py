@@ -267,6 +267,24 @@ def test_errors_of_flits_and_of_lanes(fault: dict[str, Any], wrong: float) -> No
     assert abs(errors - flits * wrong / (1 - wrong)) <= 4 * sqrt(flits * wrong) / (1 - wrong) + 1
 
 
+def test_an_error_costs_whole_flits() -> None:
+    """The sender goes back when the flit that it is transmitting has ended: here after two flits, not 278 cycles."""
+    slow = {
+        "bandwidth": "16 GB/s",
+        "flit": "4 KiB",
+        "packet": "1 MiB",
+        "latency": "10 ns",
+        "clock": "1 GHz",
+    }
+    tables = {**LINE, "message": [{"src": 0, "dst": 1, "size": "4 MiB"}]}
+    plain = run(experiment=tables, retry={}, **slow)
+    wrong = {"link": LINK, "both_directions": False, "flit_error_rate": 0.2}
+    result = run(wrong, experiment=tables, retry={}, **slow)
+    errors = int(result.backend_tables["link_faults"].columns["errors"].sum())
+    assert errors > 100
+    assert result.time_cycles - plain.time_cycles == pytest.approx(512 * errors, abs=256)
+
+
 def test_random_outages_cost_their_time_each(sound: int) -> None:
     mean, length, seeds = sound / 20, 300, range(10)
     fault = {"link": LINK, "down": True, "for": f"{length} ns", "mttf": f"{mean} ns"}
