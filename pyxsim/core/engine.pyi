@@ -301,9 +301,10 @@ class Engine:
         """Return counts of credits as messages.
 
         Of each link: "messages" of its own with its credits, "riding": flits that carried some, "destroyed" of both,
-        "busy": cycles that the messages took on the opposite link. Of each VC, absent without messages: "vc_returned",
-        "vc_carried" (in so many messages), "vc_destroyed", "vc_restored" (destroyed ones that were sent again),
-        "vc_pending" and "vc_lost" now, "vc_empty": cycles in which the sender had no credit of its own.
+        "resent": messages that were retransmitted, "busy": cycles that the messages took on the opposite link. Of each
+        VC, absent without messages: "vc_returned", "vc_carried" (in so many messages), "vc_destroyed", "vc_restored"
+        (destroyed ones that were sent again), "vc_pending" and "vc_lost" now, "vc_empty": cycles in which the sender
+        had no credit of its own.
         """
     def lost_messages(self) -> IntArray:
         """Return int64[n, 2]: messages that lost packets, and how many. Raises ValueError with `recycle`."""

@@ -233,6 +233,8 @@ class ReferenceEngine:
         found: dict[str, NDArray[Any]] = {
             name: np.array([0 if end is None else getattr(end, name) for end in ends], np.int64) for name in names
         }
+        again = [0 if end is None else max(0, end.launched - end.messages) for end in ends]
+        found["resent"] = np.array(again, np.int64)
         found["busy"] = np.array([0.0 if end is None else float(end.busy) for end in ends])
         unused = [[VcCredits(vc.number) for vc in link.outputs] for link in self.links]
         vcs = [vc for end, none in zip(ends, unused, strict=True) for vc in (none if end is None else end.vcs)]

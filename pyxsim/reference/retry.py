@@ -111,8 +111,9 @@ class Retry:
 
     def next_again(self) -> Sent:
         """Remove the next flit to retransmit."""
-        self.resent += 1
-        return self.again.popleft()
+        sent = self.again.popleft()
+        self.resent += sent.vc >= 0  # else it is a message of credits
+        return sent
 
     def launched(self, link: Wire, flit: Any, vc: int, t: int, launch: int, end: int) -> tuple[Sent, bool]:
         """Note that a flit is launched, which leaves the sender by cycle `end`: does the receiver accept it?"""

@@ -279,6 +279,7 @@ def make_backend_tables() -> dict[str, BackendTable]:
             {
                 "messages": np.array([30, 0, 10, 0]),
                 "riding": np.array([0, 5, 2, 0]),
+                "resent": np.array([0, 1, 0, 0]),
                 "returned": np.array([30, 10, 24, 0]),
                 "lost": np.array([3, 0, 0, 0]),
                 "restored": np.array([2, 0, 0, 0]),

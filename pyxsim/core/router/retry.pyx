@@ -196,8 +196,8 @@ cdef void send_again(State* s, int32_t link, int64_t t) noexcept nogil:
     if t < r.due < INT64_MAX:
         return   # a later entry of the calendar is for it
     if wire.free < (t + 1) * wire.den:
+        r.resent += flit_at(s, r, r.next).kind != CREDIT
         r.next += 1
-        r.resent += 1
         s.stats.changed = 1
         transmit(s, link, r.next - 1, t)
     if r.next == r.newest:

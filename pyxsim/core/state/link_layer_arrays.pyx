@@ -136,6 +136,7 @@ cdef class LinkLayerArrays(ArrayOwner):
         den = np.asarray(self.made_of[0][1].s_den)   # records of links may be in other processes
         busy[paired] = links["busy"][paired] / den[links["opposite"][paired]]
         found = {name: links[name].copy() for name in ("messages", "riding", "destroyed")} | {"busy": busy}
+        found["resent"] = np.maximum(links["launched"] - links["messages"], 0)   # those of no size are not launched
         if len(vcs):
             since = np.minimum(vcs["empty_since"], self.s.now)
             counted = links["opposite"][self.records["out"]["link"][self.listed]] >= 0

@@ -134,7 +134,7 @@ def _arrays_at(
 
 def _rerouted(topology: Topology, arrays: EthernetConfig, avoided: BoolArray, key: str) -> EthernetConfig:
     """The network whose routes avoid some links. Raises InputError if an NPU is cut off."""
-    allowed = "links that leave every NPU reachable; or routes = 'stale'"
+    allowed = "links that leave every NPU reachable; or network.ethernet.routes = 'stale'"
     if avoided[topology.links :].any():
         name = topology.counted_link_name[topology.links + int(avoided[topology.links :].argmax())]
         raise InputError(f"the NPU of '{name}' has no other link", key=f"{key}.down", allowed=allowed)

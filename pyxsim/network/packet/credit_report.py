@@ -22,7 +22,8 @@ def credit_counters(engine: Engine, links: Links) -> dict[str, NDArray[Any]]:
     Returns
     -------
     dict
-        "credit_messages", "credit_riding": messages, and flits that carried credits of the link; "credits_returned",
+        "credit_messages", "credit_riding", "credit_resent": messages, flits that carried credits of the link, and
+        retransmitted messages; "credits_returned",
         "credits_lost"; "credit_time": time that the messages of the opposite link took on it, in 1 / 2^20 cycles.
     """
     assert links.credits is not None
@@ -33,6 +34,7 @@ def credit_counters(engine: Engine, links: Links) -> dict[str, NDArray[Any]]:
     return {
         "credit_messages": returns["messages"],
         "credit_riding": returns["riding"],
+        "credit_resent": returns["resent"],
         "credits_returned": of_links["returned"],
         "credits_lost": of_links["destroyed"],
         "credit_time": np.rint(time * 2.0**20).astype(np.int64),
@@ -58,6 +60,7 @@ def credit_tables(
     whole: dict[str, NDArray[Any]] = {
         "messages": totals["credit_messages"],
         "riding": totals["credit_riding"],
+        "resent": totals["credit_resent"],
         "returned": totals["credits_returned"],
         "credits_per_message": totals["credits_returned"] / np.maximum(carriers, 1),
         "lost": totals["credits_lost"],

@@ -38,6 +38,7 @@ class FaultyNetwork(DividedNetwork):
     """
 
     jobs_fail = False
+    _npus: int | None = None  # if the other nodes of the topology are ports of its switch
     _losses: list[int]
     _last_start: int  # of the messages so far
     _progress = 0, 0, 0  # the messages that have not arrived, since when, and until when the next one should
@@ -49,7 +50,7 @@ class FaultyNetwork(DividedNetwork):
         if self.faults is None or faulty is None:
             return
         self.config = replace(self.config, links=self.faults.links)
-        epochs = RouteEpochs.of(faulty, self.topology, self.config, self.faults)
+        epochs = RouteEpochs.of(faulty, self.topology, self.config, self.faults, self._npus)
         self.config = self.faults.reroute(epochs, self.config)
         self.jobs_fail = jobs_fail_with_links(faulty) and self.settings.transactions is None
         reports = self.jobs_fail and self.faults.drops

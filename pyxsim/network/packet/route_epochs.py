@@ -106,6 +106,8 @@ class RouteEpochs:
         The experiment, its network, and the configuration of the engine with its faults.
     faults
         The link faults.
+    npus
+        Number of NPUs, if the other nodes of the topology are ports of its switch.
 
     Attributes
     ----------
@@ -117,9 +119,17 @@ class RouteEpochs:
         The next cycle in which `apply` has something to do.
     """
 
-    def __init__(self, experiment: Experiment, topology: Topology, config: EngineConfig, faults: LinkFaults) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        topology: Topology,
+        config: EngineConfig,
+        faults: LinkFaults,
+        npus: int | None = None,
+    ) -> None:
         settings = experiment.network.reroute
         assert settings is not None
+        self._npus = topology.npus if npus is None else npus
         if topology.relation.digits.shape[1] > MOST_DIMENSIONS:
             problem = f"routes over {topology.relation.digits.shape[1]} dimensions cannot be replaced"
             raise InputError(problem, key="network.reroute", allowed=f"up to {MOST_DIMENSIONS} dimensions")
@@ -150,12 +160,17 @@ class RouteEpochs:
 
     @classmethod
     def of(
-        cls, experiment: Experiment | None, topology: Topology, config: EngineConfig, faults: LinkFaults | None
+        cls,
+        experiment: Experiment | None,
+        topology: Topology,
+        config: EngineConfig,
+        faults: LinkFaults | None,
+        npus: int | None = None,
     ) -> Self | None:
         """Return the epochs of an experiment; None if no link goes down, or without rerouting."""
         if experiment is None or faults is None or experiment.network.reroute is None or not faults.times_down:
             return None
-        return cls(experiment, topology, config, faults)
+        return cls(experiment, topology, config, faults, npus)
 
     # -- tables --
 
@@ -223,8 +238,9 @@ class RouteEpochs:
 
     def _unreachable(self, around: Degraded | None, silent: IntArray, deaf: IntArray) -> int:
         """The number of ordered pairs of NPUs without a route."""
-        homes, npus = np.unique(self._relation.home), self._topology.npus
-        sends, receives = np.ones(npus, np.int64), np.ones(npus, np.int64)
+        homes, npus = np.unique(self._relation.home), self._npus
+        sends = (np.arange(self._topology.npus) < npus).astype(np.int64)
+        receives = sends.copy()
         sends[silent], receives[deaf] = 0, 0
         from_home = np.bincount(self._npus_at, sends, len(homes))
         to_home = np.bincount(self._npus_at, receives, len(homes))
@@ -425,7 +441,7 @@ class RouteEpochs:
         gone = np.bincount(topology.link_src[down], minlength=topology.routers)
         gone += np.bincount(topology.link_dst[down], minlength=topology.routers)
         routers = [topology.router_name[router] for router in np.flatnonzero((gone == ends) & (ends > 0)).tolist()]
-        apart = target.cut_off
+        apart = [npu for npu in target.cut_off if npu < self._npus]
         are = "is" if len(apart) == 1 else "are"
         pairs = f"{target.unreachable} pair{'s' if target.unreachable > 1 else ''} of NPUs"
         lines = [f"no route for {pairs}: {_names('NPU', apart)} {are} cut off from the others"]

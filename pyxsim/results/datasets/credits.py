@@ -25,6 +25,7 @@ add_backend_table(
     (
         *COUNTS,
         RESTORED,
+        Column("resent", "1", "messages retransmitted, with `[network.retry]`"),
         Column("credits_per_message", "flits", "credits per message or flit that carried any", "float64"),
         SHARE,
     ),

@@ -159,7 +159,7 @@ class JobsJob(GraphJob):
         begun = np.bincount(job[started], minlength=len(self.arrivals)) > 0
         first = np.where(begun, first, -1)
         for number, restarting in self.restarting.items():
-            first[number], last[number] = restarting.start, restarting.end
+            first[number], last[number] = restarting.start_so_far(), restarting.end
         columns = zip(self.arrivals, first.tolist(), last.tolist(), strict=True)
         return [
             {

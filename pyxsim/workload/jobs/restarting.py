@@ -138,6 +138,10 @@ class RestartingJob:
         now = [] if self._iteration is None else [TaskRun(self._graph, self._iteration.times())]
         return self.runs + now
 
+    def start_so_far(self) -> int:
+        """Return the cycle in which the first task has started, also if the first iteration has not ended; or -1."""
+        return self.start if self._iteration is None or self.start >= 0 else _first(self._iteration.times())
+
     def row(self) -> dict[str, Any]:
         """Return the row of the dataset `job_restarts`."""
         spent = vars(self._account_so_far())
@@ -251,7 +255,7 @@ class RestartingJob:
 
     def _keep(self, times: TaskTimes) -> None:
         if self.start < 0:
-            self.start = int(min((each for each in times.start.tolist() if each >= 0), default=-1))
+            self.start = _first(times)
         self.runs.append(TaskRun(self._graph, times))
         self._iteration = None
 
@@ -374,3 +378,8 @@ def _largest(parts: Sequence[int], of_all: Sequence[int]) -> int:
     """The part of the network with most NPUs of a job, of several the one with most NPUs; 0 for no NPU."""
     of_job, of_network = Counter(parts), Counter(of_all)
     return max(of_job, key=lambda part: (of_job[part], of_network[part]), default=0)
+
+
+def _first(times: TaskTimes) -> int:
+    """The cycle in which the first task has started, or -1."""
+    return int(min((each for each in times.start.tolist() if each >= 0), default=-1))

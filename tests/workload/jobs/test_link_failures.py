@@ -129,6 +129,12 @@ def test_the_account_of_a_job_that_hangs_counts_the_iterations_that_ended() -> N
     assert row["work"] + row["lost"] >= AT
 
 
+def test_a_job_that_hangs_in_its_first_iteration_has_started() -> None:
+    with pytest.raises(SimulationError) as caught:
+        run(job(), faults=[{**down(mode="drain"), "at": "100 ns"}])
+    assert (caught.value.result.jobs[0]["start"], caught.value.result.job_restarts[0]["done"]) == (0, 0)
+
+
 def test_a_job_that_stays_cut_off_ends_the_run_and_others_finish() -> None:
     other = {"name": "b", "npus": 4, "collective": [{"kind": "all-reduce", "size": "1 MiB"}]}
     with pytest.raises(SimulationError, match="job 'a' cannot start: NPU 3 is cut off") as caught:

@@ -75,6 +75,7 @@ class TransactionNetwork(PacketNetwork):
         self.reduces = is_one_switch(topology)
         self.longest = _longest(network, asked)
         wired = with_ports(topology) if self.reduces else topology
+        self._npus = topology.npus
         vnets = len(network.router.networks())
         classes = (MessageClass(0), MessageClass(min(1, vnets - 1)))
         if tick is not None:

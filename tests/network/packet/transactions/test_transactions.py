@@ -412,6 +412,7 @@ def test_a_link_that_stays_down_is_named_with_the_transactions_that_remain(rerou
     lines = [str(caught.value), *caught.value.waits]
     assert any("down: d0up:(1)->(*), d0down:(*)->(1)" in line for line in lines)
     assert any("transactions have not ended" in line for line in lines)
+    assert any("no route for 6 pairs of NPUs: NPU 1 is cut off" in line for line in lines) == bool(reroute)
     after = int(lines[0].partition("nothing moves after cycle ")[2].partition(":")[0])
     assert after >= 1000, "the cycle of the fault"
 
