@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyxsim.cli.command_output import CommandOutput
+from pyxsim.cli.exit_codes import lines
 from pyxsim.cli.faults import placed
 from pyxsim.cli.simulate import numbers, progress_of
 from pyxsim.errors import InputError
@@ -57,10 +58,13 @@ def show_jobs(
         if (sheet := interference_sheet(result)) is not None:
             out.say("", sheet.rich(width=width))
         out.say(*(f"warning: {line}" for line in result.warnings))
-        kept = "nothing was written, because -o is missing" if file is None else f"{file} has what was simulated"
+        ended = {"exit_code": done.failure.exit_code, "errors": lines(done.failure)} if done.failure is not None else {}
+        out.put({**numbers(result), **ended})
+        kept = (
+            "nothing was written, because -o is missing" if file is None else f"{file} contains the incomplete result"
+        )
         if done.failure is not None:
             done.failure.args = (f"{done.failure}; {kept}", *done.failure.args[1:])
             raise done.failure
-        out.put(numbers(result))
         if done.interrupted:
             raise KeyboardInterrupt(kept)

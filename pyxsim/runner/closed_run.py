@@ -34,7 +34,7 @@ class ClosedRun:
         prepared = self.prepared
         end = prepared.job.end if complete else prepared.network.now
         if isinstance(failure, StuckError):
-            end = prepared.system.cycle  # as the error says: later the network only returns credits
+            end = _last_event(prepared)  # later the network only returns credits
         prepared.network.finish(end)
         return end
 
@@ -65,14 +65,19 @@ def run_out(prepared: Prepared) -> None:
         lines = job.stuck_report()
         if failed := prepared.network.fault_report():
             what = "nothing moves" if prepared.experiment.traffic is None else "no message arrives"
-            after = f"{what} after cycle {max(prepared.system.cycle, prepared.network.now)}"
+            after = f"{what} after cycle {max(_last_event(prepared), prepared.network.now)}"
             problem = f"faults keep work from ending, and {after}: {failed[0]}"
             more = [line for line in (*lines, *error.waits) if line not in failed]
             raise StuckError(problem, [*failed[1:], *more]) from None
         raise StuckError(str(error), [*lines, *(line for line in error.waits if line not in lines)]) from None
     if lines := job.stuck_report():
-        problem = f"nothing moves after cycle {prepared.system.cycle}, but some work has not ended"
+        problem = f"nothing moves after cycle {_last_event(prepared)}, but some work has not ended"
         raise StuckError(f"{problem}: {lines[0]}", lines[1:])
+
+
+def _last_event(prepared: Prepared) -> int:
+    """The last cycle in which anything happened but in the network: NPUs compute ahead to their next message."""
+    return max(prepared.system.cycle, prepared.job.end)
 
 
 def check_bytes(prepared: Prepared) -> None:

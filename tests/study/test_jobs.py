@@ -65,3 +65,26 @@ def test_the_command_writes_its_result(tmp_path: Path) -> None:
     loaded = pyxsim.Result.load(tmp_path / "out.h5")
     assert [row["slowdown"] for row in loaded.jobs] == [row["slowdown"] for row in printed["jobs"]]
     assert printed["interference"]["even"]["odd"] == loaded.interference["cycles"][0, 1] > 0
+
+
+def test_json_has_the_jobs_that_ended_before_the_failure(tmp_path: Path) -> None:
+    text = """
+network = { topology = "mesh", shape = [6], bandwidth = "64 GB/s", latency = "10 ns" }
+faults = [{ link = "d0*:(4)->(5)", down = true }]
+[[job]]
+name = "a"
+placement = [4, 5]
+collective = [{ kind = "all-reduce", size = "4 KiB" }]
+[[job]]
+name = "b"
+placement = [0, 1]
+at = "50 us"
+collective = [{ kind = "all-reduce", size = "4 KiB" }]
+"""
+    (tmp_path / "a.toml").write_text(text)
+    command = [sys.executable, "-m", "pyxsim", "jobs", str(tmp_path / "a.toml"), "--json"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    printed = json.loads(done.stdout)
+    assert (done.returncode, printed["exit_code"]) == (3, 3)
+    assert "d0+:(4)->(5)" in printed["errors"][0]
+    assert [row["end"] > 50_000 for row in printed["jobs"]] == [False, True]
