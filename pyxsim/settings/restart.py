@@ -71,7 +71,8 @@ class Restart(Table):
         "job waits until the failed NPU works, or is connected, again.",
     )
     most_failures: Annotated[int, *whole(0, 10**6)] = Field(
-        default=1000, description="Failures after which the job gives up, and the run fails."
+        default=1000,
+        description="Failures after each of which the job restarts. After one more it gives up, and the run fails.",
     )
 
     @model_validator(mode="after")

@@ -157,8 +157,8 @@ class FaultyNetwork(DividedNetwork):
         return engine.router_visits, engine.flits_in_flight, engine.messages_pending
 
     def _lost(self, totals: dict[str, int]) -> dict[str, Any]:
-        """The packets and flits that were lost, and the flits in flight; nothing where none can be lost."""
-        if not self._counts_losses:
+        """The packets and flits that were lost, and the flits in flight; nothing without faults and retry."""
+        if self.faults is None and not self._counts_losses:
             return {}
         names = ("packets_lost", "flits_lost")
         return {name: totals[name] for name in names} | {"flits_in_flight": self.engine.flits_in_flight}

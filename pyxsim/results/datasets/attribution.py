@@ -24,7 +24,7 @@ PART_TEXT = {
     "link": "waiting while the link transmitted flits of other messages",
     "arbitration": "waiting after losing arbitration",
     "queue": "waiting in a buffer behind packets of other messages",
-    "fault": "waiting for a link that was down or slowed, or retried, and being sent again",
+    "fault": "waiting for a link that was down, slowed or retransmitting, and retransmissions of the packet itself",
 }
 PART_COLUMNS = tuple(Column(name, "cycles", text, optional=name == "fault") for name, text in PART_TEXT.items())
 MESSAGE = Column("message", "1", "number of the message, in order of sending")

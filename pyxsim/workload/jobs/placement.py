@@ -34,8 +34,9 @@ def placed(jobs: Sequence[JobTable], topology: Topology, seed: int) -> list[IntA
         free = np.flatnonzero(owner < 0)
         if job.size > len(free):
             problem = f"job '{job.name}' needs {job.size} NPUs, but {_free(len(free), topology.npus)}"
-            others = "" if len(free) == topology.npus else ", or smaller jobs before"
-            raise InputError(problem, key=f"job[{number}].npus", allowed=f"at most {len(free)}{others}")
+            allowed = [f"at most {len(free)}"] if len(free) else []
+            allowed += [] if len(free) == topology.npus else ["smaller jobs before"]
+            raise InputError(problem, key=f"job[{number}].npus", allowed=", or ".join(allowed))
         homes[number] = _choice(job, topology, seed)(free, job.size)
         owner[homes[number]] = number
     return [homes[number] for number in range(len(jobs))]

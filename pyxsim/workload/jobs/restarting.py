@@ -287,7 +287,7 @@ class RestartingJob:
         self.done, self._since, self._writing_since, self._down_since_last = self.saved, -1, -1, now
         if len(self.failures) > self.settings.most:
             times = "once" if len(self.failures) == 1 else f"{len(self.failures)} times"
-            self.stuck = f"has failed {times} ({self.key}.most_failures)"
+            self.stuck = f"has failed {times} ({self.key}.most_failures = {self.settings.most})"
             return
         self._watch(now)
         self._at(now + self.settings.after, self._resume)

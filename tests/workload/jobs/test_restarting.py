@@ -144,7 +144,7 @@ def test_a_job_that_cannot_start_again_ends_the_run_and_others_finish(backend: s
 
 def test_a_job_gives_up_after_too_many_failures() -> None:
     fault = {"npu": 0, "stop": True, "for": "1 ns", "every": "2 us"}
-    with pytest.raises(SimulationError, match=r"has failed 6 times \(job\[0\].restart.most_failures\)") as caught:
+    with pytest.raises(SimulationError, match=r"has failed 6 times \(job\[0\].restart.most_failures = 5\)") as caught:
         run(job(iterations=4, after="100 ns", most_failures=5), faults=[fault])
     assert len(caught.value.result.job_failures) == 6
 

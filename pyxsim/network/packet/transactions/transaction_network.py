@@ -254,7 +254,7 @@ class TransactionNetwork(PacketNetwork):
             return []
         return [
             *lines,
-            f"{self.accesses.open} transactions have not ended; nothing is sent again but by retry at the link",
+            f"{self.accesses.open} transactions have not ended; only retry at the link retransmits",
         ]
 
     def _packet_flits(self, message: int, packet: int) -> int:
