@@ -120,15 +120,6 @@ def test_a_flapping_link_elsewhere_does_not_keep_a_run_alive() -> None:
         run(*faults, experiment=ring)
 
 
-@pytest.mark.parametrize("backend", ["packet", "reference"])
-def test_messages_that_cannot_leave_their_npu_are_named(backend: str) -> None:
-    leaves = {"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}}
-    message = [{"src": 1, "dst": 3, "size": "1 KiB", "name": "a"}, {"src": 0, "dst": 2, "size": "1 KiB"}]
-    with pytest.raises(StuckError, match=r"host:NPU 1->\(0\) is down: message 0, NPU 1 to 3") as caught:
-        pyxsim.run({"network": leaves, "message": message, "faults": [{"npu": 1, "down": True}]}, backend=backend)
-    assert [row["end"] >= 0 for row in caught.value.result.point_to_point] == [False, True]  # the other one arrives
-
-
 def test_a_link_that_loses_every_flit_as_it_flaps_ends_the_run() -> None:
     # Up for 20 of 70 cycles, and a flit takes more than 100: no flit ever arrives.
     flapping = {"link": LINK, "at": "1 us", "for": "50 ns", "up": "20 ns", "down": True, "in_flight": "lose"}

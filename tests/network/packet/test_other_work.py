@@ -41,3 +41,12 @@ def test_background_traffic_does_not_keep_a_stuck_run_alive(load: float) -> None
     tables = {"network": SIX, "message": [BLOCKED], "faults": [CUT], "traffic": {"pattern": "uniform", "load": load}}
     with pytest.raises(StuckError, match="no message arrives after cycle"):
         pyxsim.run(tables)
+
+
+@pytest.mark.parametrize("backend", ["packet", "reference"])
+def test_messages_that_cannot_leave_their_npu_are_named(backend: str) -> None:
+    leaves = {"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}}
+    message = [{"src": 1, "dst": 3, "size": "1 KiB", "name": "a"}, {"src": 0, "dst": 2, "size": "1 KiB"}]
+    with pytest.raises(StuckError, match=r"host:NPU 1->\(0\) is down: message 0, NPU 1 to 3") as caught:
+        pyxsim.run({"network": leaves, "message": message, "faults": [{"npu": 1, "down": True}]}, backend=backend)
+    assert [row["end"] >= 0 for row in caught.value.result.point_to_point] == [False, True]  # the other one arrives
