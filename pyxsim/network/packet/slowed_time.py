@@ -34,8 +34,10 @@ class SlowedTime:
     def cycles(self, flits: IntArray) -> IntArray:
         """Return int64[..., L], the whole cycles that flits have taken in addition.
 
-        `flits`: int64[..., L], flits that each of the first L links has sent so far, or before its next change.
+        `flits`: int64[..., L], flits that each of the first L links has sent so far, or before its next change; those
+        of links that the engine has beyond `links`, such as sinks of packets without a route, are left out.
         """
+        flits = flits[..., : len(self._den)]
         links = slice(flits.shape[-1])
         extra = self._extra[links] + (flits - self._flits[links]) * (self._num - self._usual)[links]
         return np.asarray(extra // self._den[links], np.int64)

@@ -443,3 +443,14 @@ def test_a_check_lists_the_epochs() -> None:
     assert [row["cycle"] for row in rows[:4]] == [0, 3000, 6000, 11000]
     assert {row["transition"] for row in rows[1:]} == {"at once"}
     assert len(rows) == 16
+
+
+def test_a_slowed_link_is_busy_longer_beside_sinks_of_packets_without_a_route() -> None:
+    """NPU 3 is cut off, so that routers have sinks; the other host link of the message runs at half its speed."""
+    tree = {"topology": "leaf-spine", "options": {"npus": 2, "leaves": 2, "spines": 1}, "reroute": {}}
+    network = {**tree, "bandwidth": "64 GB/s", "latency": "20 ns", "flit": "64 B"}
+    slow = {"link": "host:NPU 0->(0)", "both_directions": False, "bandwidth": "32 GB/s"}
+    message = {"src": 0, "dst": 2, "size": "16 KiB"}
+    result = pyxsim.run({"network": network, "message": [message], "faults": [slow, {"npu": 3, "down": True}]})
+    busy = dict(zip(result.links.name, result.busy_total.tolist(), strict=True))
+    assert (busy["host:NPU 0->(0)"], busy["host:(1)->NPU 2"]) == (512, 256)
