@@ -231,7 +231,10 @@ class Experiment(Table):
             *((f"job[{i}].{key}.at", one.at) for i, each in enumerate(self.job) for key, one in each.collectives),
             *((f"message[{i}].at", each.at) for i, each in enumerate(self.message)),
             ("output.window", self.output.window),
+            *((f"faults[{i}].{key}", time) for i, fault in enumerate(self.faults) for key, time in fault.times()),
         ]
+        if self.network.reroute is not None:
+            times.append(("network.reroute.reaction", self.network.reroute.reaction))
         return [*self.network.warnings(), *rounding_warnings(times, self.network.clock)]
 
 

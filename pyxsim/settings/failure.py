@@ -20,6 +20,7 @@ from pyxsim.settings.types import (
     whole,
     written,
 )
+from pyxsim.units import Duration
 
 _Share = Annotated[Fraction, *number(0, 1)]
 _WHAT = ("link", "router", "npu", "group")
@@ -131,6 +132,12 @@ class Fault(Table):
             yield InputError("cannot be combined with `every` or `up`", key="mttf", allowed="one of them")
         if self.until is not None and not self.repeats:
             yield InputError("has no effect", key="until", allowed="with every, up or mttf")
+
+    def times(self) -> list[tuple[str, Duration]]:
+        """Return the times that are rounded to cycles, by key."""
+        keys = {"at": "at", "duration": "for", "every": "every", "up": "up", "until": "until", "latency": "latency"}
+        given = ((key, getattr(self, name)) for name, key in keys.items())
+        return [(key, time) for key, time in given if time is not None]
 
     @property
     def affects_links(self) -> bool:
