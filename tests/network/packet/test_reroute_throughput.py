@@ -65,9 +65,15 @@ def test_each_pair_of_a_permutation_has_the_rate_of_the_maximum_flow(tree: Tree,
 @pytest.mark.parametrize(("tree", "count"), [(SMALL, 1), (SMALL, 8), (UNEVEN, 4), (UNEVEN, 12), (LARGE, 64)])
 def test_other_draws_have_it_too(tree: Tree, count: int, goal_seed: int) -> None:
     pytest.importorskip("scipy.optimize")
+    topology, compared = built(tree_network(tree)), 0
     for seed in range(1, 2 if tree is LARGE else 6):
-        rates = permutation(tree, count, 10 * goal_seed + seed, 1 << 18, "weighted, messages", goal_seed=goal_seed)
-        assert rates.pairs.min() / rates.equal >= 0.98, seed
+        draw = 10 * goal_seed + seed
+        if not equal_rate(topology, failed(topology, count, draw)[1].allowed, permutation_of(topology.npus, goal_seed)):
+            continue  # a pair is cut off
+        rates = permutation(tree, count, draw, 1 << 18, "weighted, messages", goal_seed=goal_seed)
+        assert rates.pairs.min() / rates.equal >= 0.98, draw
+        compared += 1
+    assert compared
 
 
 def test_the_maximum_total_flow_counts_pairs_that_nothing_limits() -> None:
