@@ -21,8 +21,10 @@ from pyxsim.network.packet.link_faults import LinkFaults
 from pyxsim.network.packet.route_epochs import RouteEpochs
 from pyxsim.settings import Experiment
 
-_LONG = 1 << 20  # cycles without an arrival, beside background traffic, after which a run is given up,
-_SLOW = 10  # and the longest delays in addition for each flit that has not arrived
+# Beside background traffic, a run ends after this many cycles without an arrival, and this many times the longest delay
+# of a link for each outstanding flit.
+_LONG = 1 << 20
+_SLOW = 10
 
 
 def jobs_fail_with_links(experiment: Experiment) -> bool:
