@@ -81,14 +81,14 @@ def cut(text: str, most: int = 500) -> str:
     return text if len(text) <= most else f"{text[:KEPT]} [... {len(text) - 2 * KEPT} characters ...] {text[-KEPT:]}"
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Return the closest match of a misspelt word among `words`, or None."""
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the closest match of a misspelt word among `words`, or None; `cutoff` is that of difflib."""
     if len(word) > LONGEST_WORD:
         return None
     plain: dict[str, str] = {}
     for candidate in words:
         plain.setdefault(_squeeze(candidate), candidate)
-    matches = difflib.get_close_matches(_squeeze(word), plain, n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(_squeeze(word), plain, n=1, cutoff=cutoff)
     return plain[matches[0]] if matches else None
 
 

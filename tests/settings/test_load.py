@@ -361,6 +361,12 @@ def test_each_fault_is_one_plain_line(data: dict[str, Any], told: str) -> None:
     assert told in line
 
 
+def test_a_short_key_of_another_table_is_no_match() -> None:
+    (line,) = lines(changed(network={"foo": 4}))  # faults.for
+    assert line.startswith("network.foo: unknown key; allowed: topology, ")
+    assert "did you mean" not in line
+
+
 def test_faults_carry_the_file(tmp_path: Path) -> None:
     path = tmp_path / "exp.toml"
     path.write_text(TEXT + "[network.router]\nvcs = 0\n")
