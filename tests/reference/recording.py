@@ -252,17 +252,26 @@ class RecordingRouter(Router):
         self.states.setdefault(front.place, state)
 
     def allocate_vcs(self, heads: list[Front], t: int, u: int) -> bool:
-        """Losers of VA blame the packet that won the first VC they requested and did not get."""
-        requested = {}
+        """Losers of VA blame the winner of the range that they requested ("rotating"), or of the first VC.
+
+        What a loser of a range has no room in may have room for a shorter packet, which wins it.
+        """
+        rotating = self.options.va_allocator == "rotating"
+        requested: dict[Front, list[tuple[int, Any]]] = {}
         for head in heads:
-            rotating = self.options.va_allocator == "rotating" and head.usable
-            candidates = [self.choice(head)] if rotating else head.usable
-            requested[head] = sorted((c.link.number, vc) for c in candidates for vc in c.free(u))
+            if rotating:
+                requested[head] = [(c.link.number, c.vcs) for c in [self.choice(head)]] if head.usable else []
+            else:
+                requested[head] = sorted((c.link.number, vc) for c in head.usable for vc in c.free(u))
         granted = super().allocate_vcs(heads, t, u)
-        winners = {(head.vc.output.number, head.vc.granted): head.packet for head in heads if head.vc.output}
+        winners: dict[tuple[int, Any], Packet] = {}
         for head in heads:
-            won = [winners[vc] for vc in requested[head] if vc in winners]
-            self.blame(head, won[0] if won else None)
+            if head.vc.output:
+                won = requested[head][0] if rotating else (head.vc.output.number, head.vc.granted)
+                winners[won] = head.packet
+        for head in heads:
+            ahead = [winners[each] for each in requested[head] if each in winners]
+            self.blame(head, ahead[0] if ahead else None)
         return granted
 
     def allocate_switch(self, bids: list[SwitchRequest], t: int, u: int) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyxsim.core.engine import Engine
-from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, STORE_AND_FORWARD, WORMHOLE, RouterOptions
+from pyxsim.core.engine_options import CAUSES, CUT_THROUGH, EACH, STORE_AND_FORWARD, WORMHOLE, RouterOptions
 from tests.examples import part_of
 from tests.in_turn import in_turn
 from tests.reference.allocator_names import AGE, INPUT_FIRST, ISLIP, ROTATING
@@ -31,7 +31,7 @@ from tests.reference.cases import (
     whole_options,
 )
 from tests.reference.helpers import finish, oracle, short
-from tests.reference.networks import BOOKSIM, Stages, garnet, hub, line, options, style
+from tests.reference.networks import BOOKSIM, Plane, Stages, crowd, garnet, hub, line, options, style
 from tests.reference.recording import RecordingEngine
 
 ODD = Stages(bw=2, rc=3, va=2, sa=2, st=2)
@@ -240,6 +240,25 @@ def test_the_lowest_vc_that_was_won_is_to_blame() -> None:
     # All ask for both VCs in 3: VC 0 goes to message 0, VC 1 to message 1. 0 leaves in 4, so VC 0 is free in 5.
     assert waits(machine) == {(7, 2, 0, "arbitration"): 1, (7, 2, 0, "vc"): 1, (7, 1, 0, "arbitration"): 1}
     both(Case(net, options(BOOKSIM, va_allocator=AGE), sends), [], [0, 1, 2])
+
+
+def test_who_won_the_range_is_to_blame_also_with_a_vc_that_was_too_short() -> None:
+    """Cut-through: a packet of two flits loses to one of a flit, which takes the VC with a single slot left."""
+    net = crowd(line(2), 3)  # with two candidates, which are the same
+    net.tables = [[[(k, [(turn, turn) for turn in turns]) for k, turns in row] for row in net.tables[0]]]
+    net.manners[0] = Plane(select=EACH)
+    wide = style(BOOKSIM, 100, vcs=2, depth=4)
+    net.plain(wide, style(BOOKSIM, 1, kind="injection"), style(BOOKSIM, 1, kind="ejection"))
+    # Node 0 leaves two slots of VC 0 and one of VC 1, and the turn to VC 1 and to node 1.
+    fill = [(0, 3, 3, 0, 1, flits, flits, 0, 0) for flits in (1, 3, 1)]
+    sends = [*fill, (1, 3, 3, 0, 1, 1, 1, 40, 0), (2, 3, 3, 0, 1, 2, 2, 40, 0)]
+    machine = oracle(net, BOOKSIM, flow=CUT_THROUGH)
+    for tag, send in enumerate(sends):
+        machine.send(*send, tag)
+    finish(machine)
+    assert [vc for _, link, vc, _, _, flit in sorted(machine.launches) if link == 0 and flit == 0] == [0, 1, 0, 1, 0]
+    assert waits(machine)[0, 4, 3, "arbitration"] == 1
+    both(Case(net, options(BOOKSIM, flow=CUT_THROUGH), sends), [], list(range(5)))
 
 
 def test_stays_tell_the_way() -> None:
