@@ -85,7 +85,7 @@ def unknown_key(root: type[BaseModel], loc: Loc) -> InputError:
 def _near(name: str, keys: Sequence[tuple[str, str, str]], table: str) -> list[str]:
     """The key paths with the closest name: those inside the table, if there are any, else those of other tables.
 
-    Among the hundreds of keys of other tables some short one resembles any word, so those have to be closer.
+    The other tables have hundreds of keys, and some short one resembles almost any word: those must be closer.
     """
     for candidates, cutoff in (([key for key in keys if key[1].startswith(table)], 0.6), (keys, 0.75)):
         if (closest := nearest(name, [key for key, *_ in candidates], cutoff)) is not None:

@@ -252,9 +252,9 @@ class RecordingRouter(Router):
         self.states.setdefault(front.place, state)
 
     def allocate_vcs(self, heads: list[Front], t: int, u: int) -> bool:
-        """Losers of VA blame the winner of the range that they requested ("rotating"), or of the first VC.
+        """Losers of VA blame the winner of the range ("rotating"), or of the first VC that they requested and lost.
 
-        What a loser of a range has no room in may have room for a shorter packet, which wins it.
+        The winner of a range may take a VC that the loser did not request because it has no room for a longer packet.
         """
         rotating = self.options.va_allocator == "rotating"
         requested: dict[Front, list[tuple[int, Any]]] = {}

@@ -242,14 +242,14 @@ def test_the_lowest_vc_that_was_won_is_to_blame() -> None:
     both(Case(net, options(BOOKSIM, va_allocator=AGE), sends), [], [0, 1, 2])
 
 
-def test_who_won_the_range_is_to_blame_also_with_a_vc_that_was_too_short() -> None:
-    """Cut-through: a packet of two flits loses to one of a flit, which takes the VC with a single slot left."""
-    net = crowd(line(2), 3)  # with two candidates, which are the same
+def test_the_winner_of_the_range_is_to_blame_even_if_its_vc_had_no_room_for_the_loser() -> None:
+    """Cut-through: a packet of two flits loses to one of a single flit, which takes the VC with a single slot left."""
+    net = crowd(line(2), 3)  # each route has two candidates, the same link twice
     net.tables = [[[(k, [(turn, turn) for turn in turns]) for k, turns in row] for row in net.tables[0]]]
     net.manners[0] = Plane(select=EACH)
     wide = style(BOOKSIM, 100, vcs=2, depth=4)
     net.plain(wide, style(BOOKSIM, 1, kind="injection"), style(BOOKSIM, 1, kind="ejection"))
-    # Node 0 leaves two slots of VC 0 and one of VC 1, and the turn to VC 1 and to node 1.
+    # After the packets of node 0, VC 0 has two free slots and VC 1 has one; it is the turn of VC 1 and of node 1.
     fill = [(0, 3, 3, 0, 1, flits, flits, 0, 0) for flits in (1, 3, 1)]
     sends = [*fill, (1, 3, 3, 0, 1, 1, 1, 40, 0), (2, 3, 3, 0, 1, 2, 2, 40, 0)]
     machine = oracle(net, BOOKSIM, flow=CUT_THROUGH)

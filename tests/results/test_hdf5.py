@@ -339,7 +339,7 @@ except InputError as error:
     print(error)
     sys.exit(2)
 """
-    # The limit would also be that of the data which coverage writes at exit.
+    # Without coverage, which writes its data at exit and would hit the limit, too.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=False
